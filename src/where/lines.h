@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cache lines and who shares them. What threads did to a line are accesses, added up; a line, its slots
- * and the verdict follow from accesses alone, wherever these were counted.
+ * Cache lines and who shares them. Samples of a line are summed up as accesses. The line's slots and its
+ * verdict are computed from these accesses, whether they come from a recording or from the kernel's tables.
  */
 #ifndef IBSCOPE_LINES_H
 #define IBSCOPE_LINES_H
@@ -34,11 +34,11 @@ enum line_verdict {
 
 const char *line_verdict_name(enum line_verdict v);
 
-/* Names in LINE_FEED_TABLE, and their bits of ibs_config.line_feed. NULL and 0 behind the last. */
+/* Names in LINE_FEED_TABLE, and their bits of ibs_config.line_feed. NULL and 0 after the last. */
 const char *line_feed_name(unsigned int i);
 __u32 line_feed_bits(unsigned int i);
 
-/* What one instruction of one thread did to one address on one CPU, with one kind of answer. */
+/* Samples of one instruction, thread, address, CPU and source of the answer. */
 struct line_access {
 	__u64 phys, addr; /* of the first byte; 0: not recorded */
 	__u64 ip;	  /* 0: not known */
@@ -55,8 +55,8 @@ struct line_access {
 enum { LINE_HAS_TASK = 1, LINE_HAS_CPU = 2, LINE_HAS_IP = 4, LINE_KERNEL = 8 };
 
 /*
- * Threads and CPUs as far as sharing needs them: two accesses are shared if both thread and CPU differ.
- * Whatever was added, for each access that shares with some of it one of these is left to share with.
+ * Two accesses share a line if both their threads and their CPUs differ. This keeps few of the users that
+ * were added: enough that an access shares with one of them if it shares with any user that was added.
  */
 #define LINE_USERS 6
 struct line_users {
@@ -67,13 +67,13 @@ struct line_users {
 };
 
 void line_users_add(struct line_users *u, const struct line_access *a);
-/* Is there one of each whose threads and CPUs differ? */
+/* Does each set have a user so that the two differ in both thread and CPU? */
 bool line_users_share(const struct line_users *a, const struct line_users *b);
 
 struct line_slot {
 	__u64 loads, stores, hitm;
 	struct line_users all, writers;
-	bool shared; /* several use it, and one of them writes */
+	bool shared; /* it has several users, and one of them writes */
 };
 
 struct line {
@@ -90,16 +90,16 @@ struct line {
 	size_t n_access;
 };
 
-/* Fill @slots of LINE_SLOTS from the accesses of a line. Prefetches are not in any slot. */
+/* Fill LINE_SLOTS @slots from the accesses of a line. Prefetches do not count in any slot. */
 void line_slots(const struct line *l, struct line_slot *slots);
 
-/* '.' not used, 'r' read, 'w' written, 'W' written and used by several */
+/* '.' unused, 'r' read, 'w' written, 'W' written and shared */
 static inline char line_slot_mark(const struct line_slot *s)
 {
 	return s->shared ? 'W' : s->stores ? 'w' : s->loads ? 'r' : '.';
 }
 
-/* Bit k: slot k is touched. 0 where the address of the access is not known. */
+/* Bit k: slot k is accessed. 0 if the address of the access is unknown. */
 unsigned int line_access_slots(const struct line_access *a);
 /* The address space of a virtual address. */
 static inline __u64 line_space(const struct line_access *a)
@@ -115,7 +115,7 @@ static inline unsigned int line_access_offset(const struct line_access *a)
 
 /**
  * line_judge() - set totals and verdict from the accesses
- * @stores: the recording has stores; else nothing is said of sharing
+ * @stores: the recording has stores; without them sharing is not judged
  */
 void line_judge(struct line *l, bool stores);
 
@@ -129,22 +129,22 @@ struct lines_opts {
 struct lines {
 	struct line *line;
 	size_t n;
-	struct line total;  /* its slots and users mean nothing */
-	struct ibs_cpu cpu; /* that took the samples */
-	bool has_period;    /* of all samples, so that cycles are miss cycles */
+	struct line total;  /* its slots and users are meaningless */
+	struct ibs_cpu cpu; /* processor that took the samples */
+	bool has_period;    /* the period of all samples is known: cycles are miss cycles */
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
-	__u64 other;				  /* that do not */
+	__u64 other;				  /* other samples */
 	__u64 moved;				  /* pages */
-	/* of lines_add_window(), without tables of none: samples */
+	/* samples of lines_add_window() */
 	struct lines_hot {
 		__u64 tables;
-		__u64 fed;	/* that the tables were made of, */
-		__u64 kept;	/* and that the lines have */
-		__u64 lack;	/* that none of the lines lacks more of */
+		__u64 fed;	/* seen by the tables */
+		__u64 kept;	/* counted in lines */
+		__u64 lack;	/* upper bound of what a line lacks */
 		__u64 replaced; /* not samples: lines that lost their place */
 		__u64 any;	/* as `lack`, of any line, with details in each window or not */
 		__u64 windows;
-		__u64 cpus; /* whose tables have samples */
+		__u64 cpus; /* CPUs with samples in their tables */
 		__u64 feed; /* as in hot_tables */
 	} hot;
 };
@@ -154,7 +154,7 @@ struct line_set;
 struct line_set *lines_new(const struct lines_opts *opts);
 /* Add a sample of ibs_op. */
 void lines_add(struct line_set *s, const struct trace_event *ev);
-/* The tables of the CPUs that samples were taken on. */
+/* Tables of hot lines, one for each sampled CPU. */
 struct hot_tables {
 	const struct hot_table {
 		const struct ibs_lines *lines;
@@ -169,55 +169,55 @@ struct hot_tables {
 	struct ibs_cpu ibs;
 };
 
-/* What tables of hot lines know, after these have been cleared. Copied as it is between processes. */
+/* A copy of what tables of hot lines counted. Processes exchange it as bytes. */
 struct hot_window {
 	__u64 tables, fed, no_address, replaced; /* sums of the tables */
 	__u64 cpus;				 /* tables with samples */
 	__u64 period, weighed, feed, time;	 /* as of hot_tables */
 	struct ibs_cpu ibs;
-	__u64 lack;   /* samples: no line lacks more in its details here */
-	__u64 hidden; /* and no line without details here has had more */
+	__u64 lack;   /* samples: upper bound of what the details of a line lack */
+	__u64 hidden; /* upper bound of a line without details */
 	__u64 lines;  /* with details */
 	__u64 n;
 	struct hot_detail {
 		struct ibs_line_detail d;
 		__u32 cpu, pad;
-	} detail[]; /* those of a line follow each other */
+	} detail[]; /* grouped by line */
 };
 
 /**
- * hot_window_new() - read tables of hot lines (ibscope/hot_lines.h), which are in use no more
- * @most: details that are kept, of the lines with most samples
+ * hot_window_new() - read tables of hot lines (ibscope/hot_lines.h) that programs no longer use
+ * @most: number of details to keep, of the lines with most samples
  *
- * Return: to be freed with free().
+ * Return: the caller frees it with free().
  */
 struct hot_window *hot_window_new(const struct hot_tables *t, size_t most);
 
 /**
- * lines_add_window() - add what tables of hot lines know
+ * lines_add_window() - add the counts of tables of hot lines
  *
- * Samples, kinds of access and sources of a line are exact, and so are modified lines of a slot; the other
- * sources of a slot are not. A CPU knows one reader and one writer of a line by name, other threads by 5
- * bits of their number, and one virtual address. Accesses have the time of their window.
+ * Samples, kinds of access and sources of a line are exact, and so are the HITM counts of a slot, but not
+ * the other sources of a slot. For each CPU a table has one reader and one writer of a line, 5 bits of the
+ * tid of other threads, and one virtual address. Accesses get the time of their window.
  */
 void lines_add_window(struct line_set *s, const struct hot_window *w);
-/* All lines, in no order; they live as long as @s, to which nothing can be added any more. */
+/* All lines, unsorted. They live as long as @s; nothing can be added to @s after this call. */
 const struct lines *lines_finish(struct line_set *s);
 void lines_free(struct line_set *s); /* accepts NULL */
 
-/* What selects samples, beside tasks and cgroups. */
+/* Options that select samples by other things than tasks and cgroups. */
 struct lines_selection {
 	__u32 src_mask, op_mask, min_lat, max_lat; /* 0: any, as in struct selection */
 	const char *filter;			   /* NULL or "": none */
 };
 
 /**
- * lines_hidden() - does a selection drop stores, or hits in caches, so that sharing cannot be judged?
+ * lines_hidden() - whether a selection drops stores or cache hits, so that sharing cannot be judged
  *
- * Return: false; or true with the option and what it drops in @err.
+ * Return: true, with the option and what it drops in @err; or false.
  */
 bool lines_hidden(const struct lines_selection *sel, struct err *err);
-/* The same of the events and the selection that a recording was made with. */
+/* The same for the events and the selection of a recording. */
 bool lines_hidden_in(const struct trace_info *info, struct err *err);
 
 #endif
