@@ -73,7 +73,7 @@ static bool take(struct parser *p, const char *token)
 	return true;
 }
 
-/* Returns 0 if there is no word, or one too long for any name. */
+/* Return: length of the word; 0 if there is none, or if it is longer than any name. */
 static size_t take_word(struct parser *p, char word[WORD_MAX])
 {
 	size_t n = 0;

@@ -454,7 +454,7 @@ static __u16 call_reads(const struct folder *f, size_t at)
 		       : reads(i);
 }
 
-/* Iterate backwards until nothing changes: feeding only unused registers is no use, either. */
+/* Iterate backwards until nothing changes: an instruction that only feeds unused registers is unused, too. */
 static void find_live(struct folder *f)
 {
 	do {

@@ -24,20 +24,9 @@ os.environ.setdefault('ASAN_OPTIONS', 'quarantine_size_mb=8')
 IBSCOPE = os.path.join(SAN, 'ibscope')
 
 
-def run(*args, timeout=60, program=None, **kw):
-    return subprocess.run([program or IBSCOPE, *args], capture_output=True, text=True, timeout=timeout,
+def run(*args, timeout=60, **kw):
+    return subprocess.run([IBSCOPE, *args], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, **kw)
-
-
-observed = set()     # arguments that the instrumented program has had
-
-
-def observe(*args, **kw):
-    """As run(), of what a test asks for again and again: only the first time of the instrumented program, whose start
-    costs several times the CPU time."""
-    program = os.path.join(BUILD, 'ibscope') if args in observed else IBSCOPE
-    observed.add(args)
-    return run(*args, program=program, **kw)
 
 
 def hist(*args, **kw):

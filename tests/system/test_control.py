@@ -16,7 +16,7 @@ import unittest
 import urllib.request
 
 import ibscope
-from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, observe, residual, run, until
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run, until
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-control-%d' % os.getpid()
@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
             # the next one begins anew
             shutil.rmtree(DIR, True)
 
-    def ctl(self, *args, code=0, run=run, **kw):
+    def ctl(self, *args, code=0, **kw):
         p = run('ctl', '--pin-dir', DIR, *args, **kw)
         self.assertEqual(p.returncode, code, (args, p.stdout, p.stderr))
         return p.stderr if code else p.stdout
@@ -61,10 +61,10 @@ class Case(unittest.TestCase):
         return out
 
     def status(self):
-        return json.loads(self.ctl('--json', 'status', run=observe))
+        return json.loads(self.ctl('--json', 'status'))
 
     def snapshot(self, by='cgroup,src,op'):
-        o = json.loads(self.ctl('--json', '--by', by, 'snapshot', run=observe))
+        o = json.loads(self.ctl('--json', '--by', by, 'snapshot'))
         self.assertEqual(residual(o['ledger']), 0, o['ledger'])
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
         return o

@@ -21,7 +21,7 @@ import urllib.parse
 import urllib.request
 
 import ibscope
-from ibscope import Busy, Collector, observe, run, until
+from ibscope import Busy, Collector, run, until
 
 OK, WHY = ibscope.can_bpf()
 DIR = '/sys/fs/bpf/ibscope-push-%d' % os.getpid()
@@ -107,7 +107,7 @@ class Push(unittest.TestCase):
         return c
 
     def status(self):
-        p = observe('ctl', '--control', self.dir + '/run/sock', '--json', 'status')
+        p = run('ctl', '--control', self.dir + '/run/sock', '--json', 'status')
         self.assertEqual(p.returncode, 0, p.stderr)
         o = json.loads(p.stdout)
         self.assertEqual(ibscope.residual(o['ledger']), 0)

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import ibscope
-from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, observe, residual, run, until
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, residual, run, until
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
@@ -25,7 +25,7 @@ def ctl(*args, **kw):
 
 
 def snapshot(by='cgroup,src,op'):
-    p = observe('ctl', '--pin-dir', DIR, '--json', '--by', by, 'snapshot')
+    p = run('ctl', '--pin-dir', DIR, '--json', '--by', by, 'snapshot')
     if p.returncode:
         raise AssertionError(p.stderr)
     o = json.loads(p.stdout)
