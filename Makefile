@@ -56,9 +56,11 @@ STATIC_SAN := $(if $(SAN),$(if $(findstring clang,$(CC)),,$(if $(wildcard $(shel
 # Debian's directory of asm/types.h; compilers do not agree on the name of the triple
 asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
+# An #include names a room, "room/header.h", not its wing.
+WINGS	:= src src/host src/core src/data src/face
 # Sanitizers check more than fortified functions do, and do not intercept them.
 FORTIFY	:= $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) -iquote $(BPF_O) $(CPPFLAGS)
+override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude $(WINGS:%=-iquote %) -iquote $(O) -iquote $(BPF_O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(STATIC_SAN) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
@@ -70,7 +72,7 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))
 
 lib	:= $(O)/libibscope.a
-objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*/*.c))
+objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/base/*.c src/*/*/*.c))
 cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c tools/ibscope/*/*.c))
 exporter := $(patsubst %.c,$(O)/%.o,$(wildcard tools/exporter/*.c))
 units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c tests/system/test_*.c))
@@ -126,16 +128,16 @@ $(BPF_O)/%.skel.h: $(BPF_O)/%.bpf.o
 
 # Script and style of `report --html` and of the exporter's page, and their hashes for the content
 # security policies.
-page := src/view/page
-$(O)/html_report.js: $(page)/base.js $(sort $(wildcard src/html/page/*.js))
-$(O)/web_page.js: $(page)/base.js src/web/page/page.js
-$(O)/web_page.css: $(page)/style.css src/web/page/page.css
+page := src/face/view/page
+$(O)/html_report.js: $(page)/base.js $(sort $(wildcard src/face/html/page/*.js))
+$(O)/web_page.js: $(page)/base.js src/face/web/page/page.js
+$(O)/web_page.css: $(page)/style.css src/face/web/page/page.css
 $(O)/html_report.js $(O)/web_page.js $(O)/web_page.css:
 	$(Q)mkdir -p $(@D)
 	$(Q)cat $^ > $@
-$(O)/web_page.html: src/web/page/head.html $(O)/web_page.css src/web/page/body.html $(O)/web_page.js
-	$(Q)(cat src/web/page/head.html; printf '<style>'; cat $(O)/web_page.css; printf '</style>\n'; \
-		cat src/web/page/body.html; printf '<script>'; cat $(O)/web_page.js; printf '</script>\n') > $@
+$(O)/web_page.html: src/face/web/page/head.html $(O)/web_page.css src/face/web/page/body.html $(O)/web_page.js
+	$(Q)(cat src/face/web/page/head.html; printf '<style>'; cat $(O)/web_page.css; printf '</style>\n'; \
+		cat src/face/web/page/body.html; printf '<script>'; cat $(O)/web_page.js; printf '</script>\n') > $@
 $(O)/page_hashes.h: $(O)/html_report.js $(page)/style.css $(O)/web_page.js $(O)/web_page.css
 	$(call say,HASH,$@)
 	$(Q)for x in "HTML_JS $(O)/html_report.js" "HTML_CSS $(page)/style.css" "WEB_JS $(O)/web_page.js" \
@@ -143,14 +145,14 @@ $(O)/page_hashes.h: $(O)/html_report.js $(page)/style.css $(O)/web_page.js $(O)/
 		printf '#define %s_SHA256 "%s"\n' $$1 $$(openssl dgst -sha256 -binary $$2 | base64); done > $@
 	$(Q)printf '#define HTML_JS_FILE "%s"\n#define WEB_PAGE_FILE "%s"\n' $(O)/html_report.js \
 		$(O)/web_page.html >> $@
-$(O)/src/html/html_write.o: $(O)/page_hashes.h src/html/page/report.html
-$(O)/src/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
+$(O)/src/face/html/html_write.o: $(O)/page_hashes.h src/face/html/page/report.html
+$(O)/src/face/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 
 # Loops over whole columns benefit from vectorization.
-$(O)/src/recording/recording_columns.o: override CFLAGS += -O3
+$(O)/src/data/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
-$(O)/src/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
+$(O)/src/core/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 
@@ -368,7 +370,7 @@ valgrind: deps
 ANALYZE	?= shallow
 # clang-tidy also reports compiler warnings.
 lint_flags = -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE '-DIBSCOPE_VERSION="$(VERSION)"' -I$(CURDIR)/include \
-	-iquote$(CURDIR)/src -iquote$(abspath $(O))
+	$(WINGS:%=-iquote$(CURDIR)/%) -iquote$(abspath $(O))
 lint: deps
 	$(Q)tools/deps.sh lint
 	$(Q)$(MAKE) --no-print-directory -j$(J) all
@@ -378,7 +380,7 @@ lint: deps
 	$(Q)git ls-files 'tests/*.c' ':!tests/vm' ':!tests/bpf/*.bpf.c' | xargs -P $(J) -n 8 \
 		$(CLANG) -fsyntax-only -Werror $(lint_flags)
 	$(Q)clang-format --dry-run -Werror $(shell git ls-files '*.c' ':!tests/vm/rig')
-	$(Q)cppcheck -j $(J) --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
+	$(Q)cppcheck -j $(J) --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude $(WINGS:%=-I%) \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
 

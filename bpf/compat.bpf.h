@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Differences between kernels 5.10 and 7.2, in one place. The loader probes the running kernel
- * (src/machine/kernel_features.c) and sets a constant per feature before load; the verifier then
+ * (src/host/machine/kernel_features.c) and sets a constant per feature before load; the verifier then
  * drops the branch not taken, so one object may name helpers and kfuncs that an old kernel lacks.
  */
 #ifndef IBSCOPE_COMPAT_BPF_H

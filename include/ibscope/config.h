@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Configuration of the decision core: constants for the BPF program, so that the verifier drops the
- * code that a selection does not need; plain memory in user space (src/select/select_config.c).
+ * code that a selection does not need; plain memory in user space (src/core/select/select_config.c).
  */
 #ifndef IBSCOPE_CONFIG_H
 #define IBSCOPE_CONFIG_H

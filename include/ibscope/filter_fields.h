@@ -345,7 +345,7 @@ enum ibs_filter_when {
 /*
  * Every term. X(NAME, "name", "other names", values, greatest value, needs, when, value, "where").
  * Other names: first perf's, then those of asm/amd/ibs.h. `values` is a row of the table of
- * constants in src/filter/filter.c.
+ * constants in src/core/filter/filter.c.
  */
 #define IBS_FILTER_FIELD_TABLE(X)                                                                 \
 	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R3, DC_MISS_LAT, B3(32, 16), \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* States of the governor (src/collector/governor.h) and the reasons for them, as in the status. */
+/* States of the governor (src/face/collector/governor.h) and the reasons for them, as in the status. */
 #ifndef IBSCOPE_GOVERNOR_TABLES_H
 #define IBSCOPE_GOVERNOR_TABLES_H
 

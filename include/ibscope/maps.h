@@ -15,7 +15,7 @@
  *   IBS_PLAIN_WORDS: samples, estimated ops
  *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, miss cycles,
  *		     more counts of loads that missed (enum ibs_miss_word), one word per bucket
- * src/counts/layout.c decides which, and at which word. Estimated ops are the sum of the samples'
+ * src/core/counts/layout.c decides which, and at which word. Estimated ops are the sum of the samples'
  * periods: the ops (or cycles) that the samples represent. Miss cycles are the sum of latency times
  * period. Both are 0 if the period does not vary.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Compiled filters: a decision list over a sample's fields. src/filter/filter.c makes it; the BPF
+ * Compiled filters: a decision list over a sample's fields. src/core/filter/filter.c makes it; the BPF
  * program reads it from constants, so that the verifier drops what the filter does not need. Pure
  * functions; user space runs the same code.
  */

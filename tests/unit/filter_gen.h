@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Random filters: a tree, the many ways to write it, and what it says of a sample, worked out from
- * the tree and from op_fields.h, without anything of src/filter/filter.c, ibscope/predicate.h or
+ * the tree and from op_fields.h, without anything of src/core/filter/filter.c, ibscope/predicate.h or
  * ibscope/filter_fields.h but numbers.
  */
 #ifndef FILTER_GEN_H

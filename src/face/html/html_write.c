@@ -10,15 +10,15 @@
 #include <string.h>
 #include <zlib.h>
 
-/* report.js is the parts of src/html/page, joined when this is built. */
+/* report.js is the parts of src/face/html/page, joined when this is built. */
 #define ASSET(name, file)                                                                   \
 	__asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n" #name "_end:\n"       \
 		".balign 8\n" #name "_size: .quad " #name "_end - " #name "\n.previous\n"); \
 	extern const char name[] __attribute__((visibility("hidden")));                     \
 	extern const __u64 name##_size __attribute__((visibility("hidden")))
 
-ASSET(html_asset_css, "src/view/page/style.css");
-ASSET(html_asset_body, "src/html/page/report.html");
+ASSET(html_asset_css, "src/face/view/page/style.css");
+ASSET(html_asset_body, "src/face/html/page/report.html");
 ASSET(html_asset_js, HTML_JS_FILE);
 
 void html_write_head(FILE *f, const char *title, const char *band)
