@@ -9,7 +9,8 @@ trap 'rm -rf "$w"' EXIT
 trap 'exit 130' INT TERM HUP
 make -s -C "$here/probe" O="$w"
 "$here/mkoverlay.sh" -o "$w/ov" perf:/usr/bin/perf \
-    "$w/ibscount:/usr/bin/ibscount" "$w/spin:/usr/bin/spin"
+    "$w/ibscount:/usr/bin/ibscount" "$w/spin:/usr/bin/spin" \
+    "$w/flags:/usr/bin/flags"
 cp "$w/ibscount.bpf.o" "$w/ov/"
 cat > "$w/ov/perf-guest" <<'G'
 perf record -q -e ibs_op// -c 100000 -a --raw-samples -o /tmp/p.data -- \
@@ -55,6 +56,8 @@ for kg in "$@"; do
         [ "$(sed -n "$totals" "$w/bpf")" = "$(sed -n "$totals" "$w/truth")" ] ||
         failed "BPF totals differ from the log"
     "$here/check-task.py" "$w/log" "$w/bpf" || failed "tasks"
+    "$here/run.sh" --kernel "$k" --gen "$g" --overlay "$w/ov" --log "$w/log" \
+        --timeout 200 -- flags || failed "flags"
 done
 [ $fail = 0 ] && echo "all passed"
 exit $fail
