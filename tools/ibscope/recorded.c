@@ -4,7 +4,7 @@
 
 #include "base/rlimit.h"
 
-#include "view/screen.h"
+#include "base/screen.h"
 
 #include <getopt.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
  */
 #include "report_private.h"
 
-#include "view/table.h"
+#include "table/table.h"
 
 int report_new(const struct report_opts *opts, struct report **out, struct err *err)
 {

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "view/table.h"
+#include "table/table.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 
 #include "report.h"
 #include "base/json.h"
-#include "view/screen.h"
+#include "base/screen.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 

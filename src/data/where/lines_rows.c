@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "view/table.h"
+#include "table/table.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "base/choice.h"
 #include "disasm/disasm.h"
 #include "report/report.h"
-#include "view/table.h"
+#include "table/table.h"
 
 #include <ibscope/op_fields.h>
 #include <math.h>

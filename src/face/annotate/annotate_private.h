@@ -4,7 +4,7 @@
 #define IBSCOPE_ANNOTATE_PRIVATE_H
 
 #include "annotate.h"
-#include "view/screen.h"
+#include "base/screen.h"
 
 const char *annotate_heading(enum annotate_column c);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
 #include "base/std.h"
-#include "view/table.h"
+#include "table/table.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/std.h"
 #include "packed.h"
 
-#include "view/table.h"
+#include "table/table.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
 #include "places.h"
 #include "view/grid.h"
 #include "view/hist.h"
-#include "view/table.h"
+#include "table/table.h"
 
 /* Beside characters. */
 enum top_special {

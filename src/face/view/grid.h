@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_GRID_H
 #define IBSCOPE_GRID_H
 
-#include "screen.h"
+#include "base/screen.h"
 
 /* X(ID, foreground of 256 or -1, foreground of 8 or -1, "SGR attributes", "css") */
 #define GRID_STYLE_TABLE(X)                                      \

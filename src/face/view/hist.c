@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 #include "counts/remote_price.h"
-#include "fetch_verdict.h"
+#include "table/fetch_verdict.h"
 #include "pager.h"
 
 #include <math.h>

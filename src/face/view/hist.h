@@ -4,7 +4,7 @@
 #define IBSCOPE_HIST_H
 
 #include "base/options.h"
-#include "table.h"
+#include "table/table.h"
 
 #include <jansson.h>
 

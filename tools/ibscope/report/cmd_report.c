@@ -9,7 +9,7 @@
 #include "report/report_pprof.h"
 #include "report/report_print.h"
 #include "view/pager.h"
-#include "view/screen.h"
+#include "base/screen.h"
 
 #include <getopt.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include "report/report_folded.h"
 #include "report/report_print.h"
 #include "session/session.h"
-#include "view/screen.h"
+#include "base/screen.h"
 
 #define REPORT_OPTIONS_MAX 32
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "screen.h"
 
-#include "base/std.h"
-#include "base/utf8.h"
+#include "std.h"
+#include "utf8.h"
 
 #include <math.h>
 #include <strings.h>

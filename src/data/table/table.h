@@ -9,7 +9,7 @@
 #define IBSCOPE_TABLE_H
 
 #include "counts/rows.h"
-#include "screen.h"
+#include "base/screen.h"
 
 struct err;
 
