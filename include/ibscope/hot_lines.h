@@ -66,7 +66,7 @@ static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 
 		return LINE_FROM_UNKNOWN;
 	if (!(IBS_SRC_CACHES >> src & 1))
 		return LINE_FROM_OTHER;
-	if (!ibs_op_reports_state(cpu, data2)) /* a hit in the CPU's own L3 is no transfer */
+	if (!ibs_op_reports_state(cpu, data2)) /* a hit in the CPU's own L3 is not a transfer */
 		return src == IBS_SRC_L3 ? LINE_FROM_OTHER : LINE_FROM_TRANSFERS;
 	if (data2 & IBS_OP_DATA2_OWNED)
 		return LINE_FROM_OWNED;

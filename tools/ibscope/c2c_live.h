@@ -31,7 +31,7 @@ int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_win
 		   struct err *err);
 
 /*
- * Print what came since the last time. Return: 0; 1 with @err if the line of @print is not in it; or a negative
+ * Print the samples since the last call. Return: 0; 1 with @err if the line of @print is not in it; or a negative
  * errno with @err.
  */
 int c2c_live_interval(const struct lines_print *print, struct sampling *s,

@@ -12,7 +12,7 @@ static const struct cmd {
 	{ "doctor", "[OPTIONS]", "check what this CPU, kernel and user can sample", cmd_doctor },
 	{ "hist", "[OPTIONS] [INTERVAL [COUNT]] [-- COMMAND]",
 	  "print which containers spend cycles on cache misses", cmd_hist },
-	{ "top", "[OPTIONS]", "show the same on a live screen, with the last ten minutes",
+	{ "top", "[OPTIONS]", "show the same table, live, with the last ten minutes",
 	  cmd_top },
 	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
 	  cmd_record },

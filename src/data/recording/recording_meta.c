@@ -233,7 +233,7 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 
 	if (!json_is_object(j)) {
 		json_decref(j);
-		return "the description of the recording is no JSON object";
+		return "the description of the recording is not a JSON object";
 	}
 	*info = (struct trace_info){ .format = "ibscope 1", .source = known_source(j) };
 	info->simulated = get_bool(j, "simulated");

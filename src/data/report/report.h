@@ -156,7 +156,7 @@ bool report_by_data(const struct report_opts *opts);
 bool report_by_numbers_of_host(const struct report_opts *opts);
 
 /**
- * report_columns_default() - what programs get unless they ask for other columns
+ * report_columns_default() - default columns of CSV and JSON
  * @several: recordings are added up
  * @columns: room for REPORT_COLUMN_N
  *
@@ -232,7 +232,7 @@ struct container;
 const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, __u64 id,
 			       struct container *c, char *buf);
 
-/* How many of them a sample stands for. Return: 0 if the recording does not say. */
+/* Units that one sample represents. Return: 0 if the recording does not say. */
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 		    enum report_unit *unit);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a report needs beside what was asked for. */
+/* Columns and counters implied by the keys. */
 #include "report.h"
 
 static bool has_any(const struct report_opts *opts, const enum report_key *keys, size_t n)

@@ -556,7 +556,7 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 	for (size_t i = 0; i < s->n_dsos; i++) {
 		const struct dso *d = &s->dsos[i];
 
-		/* that memory of no file has no symbols is no news */
+		/* memory without a file never has symbols */
 		if (!d->opened || d->object || d->no_program ||
 		    (d->path[0] != '/' || d->path[1] == '/'))
 			continue;

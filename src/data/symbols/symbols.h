@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names of functions and source lines for addresses of a recording. A file is believed only if it
+ * Names of functions and source lines for addresses of a recording. A file is used only if it
  * has the build-id that was recorded, or none was recorded and the recording is of this machine;
  * what cannot be named is shown as file and offset. Nothing is asked of the network.
  */

@@ -8,7 +8,7 @@
 /* What the recording is: lines that begin with "# ", or one JSON object of type "recording". */
 void trace_print_info(FILE *f, const struct trace_info *info, bool json);
 
-/* One event that is no sample, in one line. */
+/* One event other than a sample, in one line. */
 void trace_print_event(FILE *f, const struct trace_event *ev, bool json);
 
 #endif

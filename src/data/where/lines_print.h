@@ -63,7 +63,7 @@ struct lines_print {
  * [{the same; slots [{offset, loads, stores, hitm, shared, variables, writers, readers}]; writers,
  * readers and variables [{name, samples}]}], rest, total {columns} and data {samples by enum data_kind}.
  *
- * Of one line, text has a ruler of its bytes, and CSV and JSON (accesses) have a row for each kind of
+ * Of one line, text has a byte ruler, and CSV and JSON (accesses) have a row for each kind of
  * access to an offset: offset, width, access, variable, function, comm, container, the columns. JSON has
  * the line itself as `line`, too. Of lines of lines_add_window() slots take the place of bytes, and what
  * the tables of the kernel have of the whole line alone is missing from the rows.

@@ -57,7 +57,7 @@ struct doctor_opts {
 struct doctor_report *doctor_run(const struct doctor_opts *opts);
 extern const char *const doctor_status_names[]; /* "ok", "info", "warn", "no" */
 
-/* By id; NULL if there is no such check. */
+/* By id; NULL if unknown. */
 const struct doctor_result *doctor_find(const struct doctor_report *d, const char *id);
 
 /**

@@ -115,7 +115,7 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 	if (!*o->url) {
 		if (o->interval_s || o->duration_s || *o->name || *o->credentials || *o->ca)
 			return err_set(err, -EINVAL,
-				       "--push-...: there is no URL to push to: give --push, too");
+				       "--push-...: no URL to push to; add --push URL");
 		return 0;
 	}
 	if (sampling_of_fetch(s))

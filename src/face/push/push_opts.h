@@ -13,7 +13,7 @@ enum push_format {
 		PUSH_FORMATS
 };
 
-/* Zero is no pushing. */
+/* Zero: do not push. */
 struct push_opts {
 	char url[512]; /* "": no pushing */
 	enum push_format format;

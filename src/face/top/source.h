@@ -26,7 +26,7 @@ struct top_source {
 	 */
 	int (*open)(struct top_source *s, unsigned int labels, struct err *err);
 	/*
-	 * What came since the last call; @seconds should have passed. Return: 0, the caller frees
+	 * Samples since the last call; @seconds should have passed. Return: 0, the caller frees
 	 * *out; 1 if there is nothing, now; or a negative errno with @err.
 	 */
 	int (*read)(struct top_source *s, double seconds, struct snapshot *out, struct frame *frame,

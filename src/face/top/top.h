@@ -47,7 +47,7 @@ enum top_action {
 struct top_source_info {
 	struct hist_info hist;
 	char origin[TOP_TEXT]; /* "" or what is read: "collector 1234", "recording FILE, 10x" */
-	__u32 by;	       /* groups that are told apart: enum ibs_by bits */
+	__u32 by;	       /* keys to group by: enum ibs_by bits */
 	__u32 by_possible;     /* those that could be */
 	bool ended;	       /* nothing more will come */
 	bool cost_assumed;

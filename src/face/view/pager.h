@@ -26,7 +26,7 @@ FILE *pager_open(struct pager *p, FILE *to);
 /*
  * pager_close() - show the output, and wait until the user has read it
  *
- * If the pager cannot be run or fails, no output is lost; if it exits early, that is no error.
+ * If the pager cannot be run or fails, no output is lost; an early exit of it is not an error.
  *
  * Return: 0; or a negative errno with @err if the output cannot be written.
  */

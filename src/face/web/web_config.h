@@ -68,7 +68,7 @@ struct web_file {
 	struct stat st;
 };
 
-/* Zero is no TLS and no passwords. */
+/* Zero: neither TLS nor passwords. */
 struct web_config {
 	char *cert, *key, *client_ca; /* contents of the files; NULL: not given */
 	enum web_client_auth client_auth;

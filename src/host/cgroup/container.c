@@ -194,7 +194,7 @@ static bool unescape(struct text t, char id[CONTAINER_ID_MAX + 1])
  * Containers with a name but no id. @first: @parent is at the top; @users: in a user's slice, where
  * LXC may run.
  *
- * Return: false if it is no container.
+ * Return: false if it is not a container.
  */
 static bool is_named(struct text name, struct text parent, bool first, bool users,
 		     struct container *out)
