@@ -281,3 +281,13 @@ int num_read(const char *root, const char *path, int64_t *out, struct err *e)
 	*out = neg ? -(int64_t)v : (int64_t)v;
 	return 0;
 }
+
+void num_put(FILE *f, uint64_t v, unsigned int base)
+{
+	char digits[24], *p = digits + sizeof(digits);
+
+	do
+		*--p = "0123456789abcdef"[v % base];
+	while (v /= base);
+	fwrite_unlocked(p, 1, digits + sizeof(digits) - p, f);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Parsing numbers: user input, or one-line files of sysfs and proc. */
+/* Numbers: parsing user input and one-line files of sysfs and proc, and printing. */
 #ifndef IBSCOPE_NUM_H
 #define IBSCOPE_NUM_H
 
@@ -100,5 +100,8 @@ int num_read_line(const char *root, const char *path, char *buf, size_t size, st
  * Return: 0, or with @e set: errors of num_read_line(), -EINVAL not a number.
  */
 int num_read(const char *root, const char *path, int64_t *out, struct err *e);
+
+/* Print the digits of @v to a stream that no other thread uses; @base: 10 or 16 */
+void num_put(FILE *f, uint64_t v, unsigned int base);
 
 #endif

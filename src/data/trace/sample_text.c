@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sample_text.h"
 
+#include "base/json_writer.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "op_text.h"
 
@@ -13,20 +15,10 @@ struct value {
 
 #define VALUES_MAX (16 + (int)IBS_OP_FIELD_N + (int)IBS_FETCH_FIELD_N)
 
-static void put_number(FILE *f, __u64 v, unsigned int base)
-{
-	char digits[24], *p = digits + sizeof(digits);
-
-	do
-		*--p = "0123456789abcdef"[v % base];
-	while (v /= base);
-	fwrite_unlocked(p, 1, digits + sizeof(digits) - p, f);
-}
-
 static void put_hex(FILE *f, __u64 v)
 {
 	fputs_unlocked("0x", f);
-	put_number(f, v, 16);
+	num_put(f, v, 16);
 }
 
 static struct value number(const char *name, bool has, __u64 v)
@@ -97,7 +89,7 @@ static void put_csv_value(FILE *f, const struct value *v)
 	else if (v->has_number && v->hex)
 		put_hex(f, v->number);
 	else if (v->has_number)
-		put_number(f, v->number, 10);
+		num_put(f, v->number, 10);
 }
 
 static void print_csv(FILE *f, const struct trace_info *info, const struct trace_event *ev,
@@ -114,36 +106,23 @@ static void print_csv(FILE *f, const struct trace_info *info, const struct trace
 	putc_unlocked('\n', f);
 }
 
-/* Addresses are strings: not every JSON reader keeps numbers above 2^53. */
-static void put_json_value(FILE *f, const struct value *v, bool *first)
-{
-	if (!v->text && !v->has_number)
-		return;
-	fputs_unlocked(*first ? "{\"" : ",\"", f);
-	*first = false;
-	fputs_unlocked(v->name, f);
-	fputs_unlocked("\":", f);
-	if (v->text) {
-		utf8_put_json(f, v->text);
-	} else if (v->hex) {
-		putc_unlocked('"', f);
-		put_hex(f, v->number);
-		putc_unlocked('"', f);
-	} else {
-		put_number(f, v->number, 10);
-	}
-}
-
 static void print_json(FILE *f, const struct trace_info *info, const struct trace_event *ev,
 		       const struct sample_names *names)
 {
+	struct json_writer w = { .f = f };
 	struct value v[VALUES_MAX];
 	size_t n = values_of(info, ev, names, v);
-	bool first = true;
 
-	for (size_t i = 0; i < n; i++)
-		put_json_value(f, &v[i], &first);
-	fputs_unlocked("}\n", f);
+	json_begin_object(&w, NULL);
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].text)
+			json_put_text(&w, v[i].name, v[i].text);
+		else if (v[i].has_number && v[i].hex)
+			json_put_hex(&w, v[i].name, v[i].number);
+		else if (v[i].has_number)
+			json_put_u64(&w, v[i].name, v[i].number);
+	}
+	json_finish(&w);
 }
 
 static void print_text(FILE *f, const struct trace_info *info, const struct trace_event *ev,
