@@ -86,13 +86,17 @@ static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigne
 	fputc('\n', f);
 }
 
-static json_t *kinds_json(const __u64 *samples, unsigned int n, const char *(*name)(unsigned int))
+static void put_kinds(struct json_writer *w, const char *what, const __u64 *samples, unsigned int n,
+		      const char *(*name)(unsigned int))
 {
-	json_t *j = samples ? json_object() : json_null();
-
-	for (unsigned int k = 0; samples && k < n; k++)
-		json_object_set_new(j, name(k), json_integer(samples[k]));
-	return j;
+	if (!samples) {
+		json_put_null(w, what);
+		return;
+	}
+	json_begin_object(w, what);
+	for (unsigned int k = 0; k < n; k++)
+		json_put_u64(w, name(k), samples[k]);
+	json_end(w);
 }
 
 void data_kinds_print(FILE *f, const __u64 *samples)
@@ -100,19 +104,19 @@ void data_kinds_print(FILE *f, const __u64 *samples)
 	print_kinds(f, "data", samples, DATA_KIND_N, DATA_VARIABLE, data_name);
 }
 
-json_t *data_kinds_json(const __u64 *samples)
+void data_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	return kinds_json(samples, DATA_KIND_N, data_name);
+	put_kinds(w, "data", samples, DATA_KIND_N, data_name);
 }
 
-json_t *code_kinds_json(const __u64 *samples)
+void code_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	return kinds_json(samples, CODE_KIND_N, code_name);
+	put_kinds(w, "symbols", samples, CODE_KIND_N, code_name);
 }
 
-json_t *type_kinds_json(const __u64 *samples)
+void type_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	return kinds_json(samples, TYPE_KIND_N, type_name);
+	put_kinds(w, "types", samples, TYPE_KIND_N, type_name);
 }
 
 void type_kinds_print(FILE *f, const __u64 *samples)
@@ -141,12 +145,12 @@ void report_kinds_print(FILE *f, const struct report_kinds *k)
 		print_kinds(f, "nodes", k->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
 }
 
-void report_kinds_json(json_t *to, const struct report_kinds *k)
+void report_kinds_put(struct json_writer *w, const struct report_kinds *k)
 {
-	json_object_set_new(to, "data", data_kinds_json(k->data));
-	json_object_set_new(to, "types", type_kinds_json(k->types));
-	json_object_set_new(to, "symbols", code_kinds_json(k->code));
-	json_object_set_new(to, "nodes", kinds_json(k->nodes, NODE_KIND_N, node_name));
+	data_kinds_put(w, k->data);
+	type_kinds_put(w, k->types);
+	code_kinds_put(w, k->code);
+	put_kinds(w, "nodes", k->nodes, NODE_KIND_N, node_name);
 }
 
 /* Write lines to standard error. */

@@ -2,7 +2,6 @@
 #include "report_print.h"
 #include "report_private.h"
 
-#include "base/json.h"
 #include "base/utf8.h"
 #include "table/table.h"
 
@@ -352,131 +351,149 @@ static void print_csv(FILE *f, const struct report_table *t, const enum report_c
 
 /* --- JSON --- */
 
-static json_t *known_text(const char *text)
-{
-	return text && *text ? json_text(text) : json_null();
-}
-
-static json_t *known(bool is_known, __u64 v)
-{
-	return is_known ? json_integer(v) : json_null();
-}
-
-static json_t *json_cpu(const struct trace_info *info)
+static void put_cpu(struct json_writer *w, const struct trace_info *info)
 {
 	const struct cpu_info *c = &info->cpu;
 
-	return info->has_cpu
-		       ? json_pack("{so so so si si}", "vendor", known_text(c->vendor), "name",
-				   known_text(c->name), "generation", known_text(cpu_generation(c)),
-				   "family", c->family, "model", c->model)
-		       : json_null();
+	if (!info->has_cpu) {
+		json_put_null(w, "cpu");
+		return;
+	}
+	json_begin_object(w, "cpu");
+	json_put_text_if_any(w, "vendor", c->vendor);
+	json_put_text_if_any(w, "name", c->name);
+	json_put_text_if_any(w, "generation", cpu_generation(c));
+	json_put_u64(w, "family", c->family);
+	json_put_u64(w, "model", c->model);
+	json_end(w);
 }
 
-static json_t *json_ledger(const struct ledger *l)
+static void put_ledger(struct json_writer *w, const struct ledger *l)
 {
-	return !l ? json_null()
-		  : json_pack("{sI sI sI so sI}", "seen", (json_int_t)l->seen, "forwarded",
-			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
-			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FILTERED), "unseen",
-			      known(l->pmu_exact, l->unseen), "lost",
-			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
+	if (!l) {
+		json_put_null(w, "ledger");
+		return;
+	}
+	json_begin_object(w, "ledger");
+	json_put_u64(w, "seen", l->seen);
+	json_put_u64(w, "forwarded", ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
+	json_put_u64(w, "filtered", ledger_sum(l, IBS_OUTCOME_KIND_FILTERED));
+	json_put_known(w, "unseen", l->pmu_exact, l->unseen);
+	json_put_u64(w, "lost", ledger_sum(l, IBS_OUTCOME_KIND_LOST));
+	json_end(w);
 }
 
-static json_t *json_events(const struct trace_info *info, const struct trace_end *end)
+static void put_events(struct json_writer *w, const struct trace_info *info,
+		       const struct trace_end *end)
 {
-	json_t *events = json_array();
-
+	json_begin_array(w, "events");
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
-		const struct ledger *l = i < end->n_ledgers ? &end->event_ledger[i] : NULL;
 
-		json_array_append_new(events,
-				      json_pack("{so so so ss so}", "name", known_text(p->name),
-						"period", known(p->period && !p->freq, p->period),
-						"freq", known(p->period && p->freq, p->period),
-						"pmu", event_pmu(p), "ledger", json_ledger(l)));
+		json_begin_object(w, NULL);
+		json_put_text_if_any(w, "name", p->name);
+		json_put_known(w, "period", p->period && !p->freq, p->period);
+		json_put_known(w, "freq", p->period && p->freq, p->period);
+		json_put_text(w, "pmu", event_pmu(p));
+		put_ledger(w, i < end->n_ledgers ? &end->event_ledger[i] : NULL);
+		json_end(w);
 	}
-	return events;
+	json_end(w);
 }
 
-json_t *report_head_json(const struct report_head *h, enum ibs_metric metric)
+void report_head_put(struct json_writer *w, const struct report_head *h, enum ibs_metric metric)
 {
 	const struct trace_info *info = h->info;
 	const struct trace_end *end = h->end;
 
-	return json_pack(
-		"{so so so sb so so so so so so so so s{sI sI sI} s{sI sI} so sb so sI sI so}",
-		"file", known_text(h->file), "format", known_text(info->format), "source",
-		known_text(info->source), "simulated", info->simulated, "host",
-		known_text(info->host), "release", known_text(info->release), "command",
-		known_text(info->command), "cpus", known(info->n_cpus, info->n_cpus), "cpu",
-		json_cpu(info), "events", json_events(info, end), "filter",
-		known_text(info->filter), "options", known_text(h->options), "samples", "op",
-		(json_int_t)h->op_samples, "fetch", (json_int_t)h->fetch_samples, "selected",
-		(json_int_t)h->selected, "lost", "samples", (json_int_t)h->lost_samples, "records",
-		(json_int_t)h->lost_records, "ledger",
-		json_ledger(end->has_ledger ? &end->ledger : NULL), "whole",
-		end->whole && !end->skipped_blocks, "missing", known_text(end->missing),
-		"skipped_blocks", (json_int_t)end->skipped_blocks, "skipped_bytes",
-		(json_int_t)end->skipped_bytes, "metric", known_text(metric_name(metric)));
+	json_put_text_if_any(w, "file", h->file);
+	json_put_text_if_any(w, "format", info->format);
+	json_put_text_if_any(w, "source", info->source);
+	json_put_bool(w, "simulated", info->simulated);
+	json_put_text_if_any(w, "host", info->host);
+	json_put_text_if_any(w, "release", info->release);
+	json_put_text_if_any(w, "command", info->command);
+	json_put_known(w, "cpus", info->n_cpus, info->n_cpus);
+	put_cpu(w, info);
+	put_events(w, info, end);
+	json_put_text_if_any(w, "filter", info->filter);
+	json_put_text_if_any(w, "options", h->options);
+	json_begin_object(w, "samples");
+	json_put_u64(w, "op", h->op_samples);
+	json_put_u64(w, "fetch", h->fetch_samples);
+	json_put_u64(w, "selected", h->selected);
+	json_end(w);
+	json_begin_object(w, "lost");
+	json_put_u64(w, "samples", h->lost_samples);
+	json_put_u64(w, "records", h->lost_records);
+	json_end(w);
+	put_ledger(w, end->has_ledger ? &end->ledger : NULL);
+	json_put_bool(w, "whole", end->whole && !end->skipped_blocks);
+	json_put_text_if_any(w, "missing", end->missing);
+	json_put_u64(w, "skipped_blocks", end->skipped_blocks);
+	json_put_u64(w, "skipped_bytes", end->skipped_bytes);
+	json_put_text_if_any(w, "metric", metric_name(metric));
 }
 
-static void json_values(FILE *f, const struct report_table *t, const struct report_row *row,
-			const enum report_column *columns, unsigned int n)
+static void put_values(struct json_writer *w, const struct report_table *t,
+		       const struct report_row *row, const enum report_column *columns,
+		       unsigned int n)
 {
 	char buf[64];
 
 	for (unsigned int c = 0; c < n; c++)
-		fprintf(f, "%s\"%s\":%s", c ? "," : "", report_column_name(columns[c]),
-			value(t, row, columns[c], buf, sizeof(buf)) ? buf : "null");
+		json_put_raw(w, report_column_name(columns[c]),
+			     value(t, row, columns[c], buf, sizeof(buf)) ? buf : "null");
 }
 
-static void json_row(FILE *f, const struct report_table *t, const struct report_row *row,
-		     const enum report_column *columns, unsigned int n)
+static void put_row(struct json_writer *w, const struct report_table *t,
+		    const struct report_row *row, const enum report_column *columns, unsigned int n)
 {
-	fputs("{\"labels\":{", f);
-	for (unsigned int k = 0; k < t->opts->n_by; k++) {
-		fprintf(f, "%s\"%s\":", k ? "," : "", report_key_name(t->opts->by[k]));
-		if (row->label[k])
-			utf8_put_json(f, row->label[k]);
-		else
-			fputs("null", f);
-	}
-	fputs("},", f);
-	json_values(f, t, row, columns, n);
-	fputc('}', f);
+	json_line_break(w);
+	json_begin_object(w, NULL);
+	json_begin_object(w, "labels");
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		json_put_text(w, report_key_name(t->opts->by[k]), row->label[k]);
+	json_end(w);
+	put_values(w, t, row, columns, n);
+	json_end(w);
 }
 
 static void print_json(FILE *f, const struct report_head *head, const struct report_table *t,
 		       const enum report_column *columns, unsigned int n)
 {
-	json_t *j = report_head_json(head, t->opts->metric), *by = json_array();
-	json_t *parts = json_array();
+	struct json_writer w = { .f = f };
 
-	for (size_t i = 0; i < head->n_parts; i++)
-		json_array_append_new(parts, report_head_json(&head->part[i], t->opts->metric));
-	json_object_set_new(j, "recordings", parts);
-	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
-	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
-	report_kinds_json(j, &t->kinds);
-	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
-	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));
-	json_object_set_new(j, "by", by);
-	fputc('{', f);
-	json_put_ascii(f, j, JSON_COMPACT | JSON_EMBED);
-	json_decref(j);
-	fputs(",\"rows\":[", f);
-	for (size_t i = 0; i < t->n; i++) {
-		fputs(i ? ",\n" : "\n", f);
-		json_row(f, t, &t->rows[i], columns, n);
+	json_begin_object(&w, NULL);
+	report_head_put(&w, head, t->opts->metric);
+	json_begin_array(&w, "recordings");
+	for (size_t i = 0; i < head->n_parts; i++) {
+		json_begin_object(&w, NULL);
+		report_head_put(&w, &head->part[i], t->opts->metric);
+		json_end(&w);
 	}
-	fprintf(f, "],\n\"rest\":{\"rows\":%zu,", t->n_rest);
-	json_values(f, t, &t->rest, columns, n);
-	fputs("},\n\"total\":{", f);
-	json_values(f, t, &t->total, columns, n);
-	fputs("}}\n", f);
+	json_end(&w);
+	json_put_u64(&w, "ranks", t->n_ranks);
+	json_put_known(&w, "busiest_rank", !isnan(t->total.imbalance), t->total.busiest);
+	report_kinds_put(&w, &t->kinds);
+	json_put_text_if_any(&w, "estimated_unit", t->estimated_unit);
+	json_begin_array(&w, "by");
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		json_put_text(&w, NULL, report_key_name(t->opts->by[k]));
+	json_end(&w);
+	json_begin_array(&w, "rows");
+	for (size_t i = 0; i < t->n; i++)
+		put_row(&w, t, &t->rows[i], columns, n);
+	json_end(&w);
+	json_line_break(&w);
+	json_begin_object(&w, "rest");
+	json_put_u64(&w, "rows", t->n_rest);
+	put_values(&w, t, &t->rest, columns, n);
+	json_end(&w);
+	json_line_break(&w);
+	json_begin_object(&w, "total");
+	put_values(&w, t, &t->total, columns, n);
+	json_finish(&w);
 }
 
 void report_print(FILE *f, const struct screen *screen, enum report_format format,

@@ -4,7 +4,7 @@
 #define IBSCOPE_REPORT_PRINT_H
 
 #include "report.h"
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/screen.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
@@ -24,21 +24,23 @@ struct report_head {
 
 /* On lines of their own: what a reader must know of the numbers that follow. */
 void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric metric);
-json_t *report_head_json(const struct report_head *head, enum ibs_metric metric);
+/* The same as members of the object that @w is in. */
+void report_head_put(struct json_writer *w, const struct report_head *head, enum ibs_metric metric);
 
-/* What lies at the addresses of data, in samples by enum data_kind: a line that adds up; NULL is null. */
+/* What lies at the addresses of data, in samples by enum data_kind: a line that adds up. */
 void data_kinds_print(FILE *f, const __u64 *samples);
-json_t *data_kinds_json(const __u64 *samples);
-
-json_t *code_kinds_json(const __u64 *samples); /* samples by enum code_kind */
 
 /* Samples by enum type_kind, and the share of accesses of which the type is known. */
 void type_kinds_print(FILE *f, const __u64 *samples);
-json_t *type_kinds_json(const __u64 *samples);
 
-/* What is known of the samples of a table, as lines that add up, or as members of @to. */
+/* Samples by enum data_kind, code_kind or type_kind, as a member; NULL is null. */
+void data_kinds_put(struct json_writer *w, const __u64 *samples);
+void code_kinds_put(struct json_writer *w, const __u64 *samples);
+void type_kinds_put(struct json_writer *w, const __u64 *samples);
+
+/* What is known of the samples of a table, as lines that add up, or as members. */
 void report_kinds_print(FILE *f, const struct report_kinds *k);
-void report_kinds_json(json_t *to, const struct report_kinds *k);
+void report_kinds_put(struct json_writer *w, const struct report_kinds *k);
 /* The same lines to standard error: CSV is a table and nothing else. */
 void report_kinds_log(const struct report_kinds *k);
 

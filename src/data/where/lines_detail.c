@@ -228,21 +228,11 @@ static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 	line_rows_table(f, rows);
 }
 
-static json_t *json_access(struct line_rows *rows, const struct line_row *r)
+static void put_access(struct json_writer *w, struct line_rows *rows, const struct line_row *r)
 {
-	json_t *j = json_object();
-
 	for (unsigned int k = 0; k < rows->n_keys; k++)
-		json_object_set_new(j, rows->key[k], line_rows_json_name(r->name[k]));
-	line_rows_json_values(rows, r, j);
-	return j;
-}
-
-static json_t *json_of(struct line_rows *rows, const struct line *l)
-{
-	const struct line_row row = { .l = l };
-
-	return l ? line_rows_json_line(rows, &row) : json_null();
+		json_put_text(w, rows->key[k], r->name[k]);
+	line_rows_put_values(w, rows, r);
 }
 
 void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
@@ -262,7 +252,7 @@ void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
 	if (rows->p->format == REPORT_CSV)
 		line_rows_csv(f, rows);
 	else if (rows->p->format == REPORT_JSON)
-		line_rows_json(f, rows, json_of(rows, l), "accesses", json_access);
+		line_rows_json(f, rows, l, "accesses", put_access);
 	else
 		print_text(f, rows, l);
 	free(list);

@@ -199,58 +199,65 @@ static void print_text(FILE *f, struct line_rows *rows)
 	}
 }
 
-static json_t *json_tally(struct line_rows *rows, const struct line *l, enum line_name what,
-			  unsigned int kinds, unsigned int slots)
+static void put_tally(struct json_writer *w, const char *key, struct line_rows *rows,
+		      const struct line *l, enum line_name what, unsigned int kinds,
+		      unsigned int slots)
 {
-	json_t *list = json_array();
 	struct line_tally t;
 
 	line_tally(&rows->namer, l, what, kinds, slots, &t);
-	for (size_t i = 0; i < t.n; i++)
-		json_array_append_new(list, json_pack("{so sI}", "name", json_text(t.v[i].name),
-						      "samples", (json_int_t)t.v[i].samples));
+	json_begin_array(w, key);
+	for (size_t i = 0; i < t.n; i++) {
+		json_begin_object(w, NULL);
+		json_put_text(w, "name", t.v[i].name);
+		json_put_u64(w, "samples", t.v[i].samples);
+		json_end(w);
+	}
+	json_end(w);
 	free(t.v);
-	return list;
 }
 
-static json_t *json_slots(struct line_rows *rows, const struct line *l)
+static void put_slots(struct json_writer *w, struct line_rows *rows, const struct line *l)
 {
 	struct line_slot slots[LINE_SLOTS];
-	json_t *list = json_array();
 
 	line_slots(l, slots);
-	for (unsigned int s = 0; s < LINE_SLOTS; s++)
-		json_array_append_new(
-			list,
-			json_pack(
-				"{si sI sI sI sb so so so}", "offset", s * SLOT_BYTES, "loads",
-				(json_int_t)slots[s].loads, "stores", (json_int_t)slots[s].stores,
-				"hitm", (json_int_t)slots[s].hitm, "shared", slots[s].shared,
-				"variables", json_tally(rows, l, LINE_FIELD, LINE_ANY, 1u << s),
-				"writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, 1u << s),
-				"readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, 1u << s)));
-	return list;
+	json_begin_array(w, "slots");
+	for (unsigned int s = 0; s < LINE_SLOTS; s++) {
+		json_begin_object(w, NULL);
+		json_put_u64(w, "offset", s * SLOT_BYTES);
+		json_put_u64(w, "loads", slots[s].loads);
+		json_put_u64(w, "stores", slots[s].stores);
+		json_put_u64(w, "hitm", slots[s].hitm);
+		json_put_bool(w, "shared", slots[s].shared);
+		put_tally(w, "variables", rows, l, LINE_FIELD, LINE_ANY, 1u << s);
+		put_tally(w, "writers", rows, l, LINE_FUNCTION, LINE_STORE, 1u << s);
+		put_tally(w, "readers", rows, l, LINE_FUNCTION, LINE_LOAD, 1u << s);
+		json_end(w);
+	}
+	json_end(w);
 }
 
-json_t *line_rows_json_line(struct line_rows *rows, const struct line_row *r)
+void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r)
 {
 	const struct line *l = r->l;
 	char *advice = line_advice(&rows->namer, l);
-	json_t *j = json_pack("{so so so sb ss sb so so so so so so so}", "line",
-			      line_rows_json_name(line_name(rows, l, false)), "address",
-			      line_rows_json_name(address_kind(l)), "pid",
-			      line_rows_json_name(space_name(rows, l)), "moved", l->moved,
-			      "verdict", line_verdict_name(l->verdict), "likely", l->likely,
-			      "advice", line_rows_json_name(advice), "slots", json_slots(rows, l),
-			      "writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, ~0u),
-			      "readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, ~0u),
-			      "variables", json_tally(rows, l, LINE_VARIABLE, LINE_ANY, ~0u),
-			      "containers", json_tally(rows, l, LINE_CONTAINER, LINE_ANY, ~0u),
-			      "comms", json_tally(rows, l, LINE_COMM, LINE_ANY, ~0u));
 
+	json_put_text(w, "line", line_name(rows, l, false));
+	json_put_text(w, "address", address_kind(l));
+	json_put_text(w, "pid", space_name(rows, l));
+	json_put_bool(w, "moved", l->moved);
+	json_put_text(w, "verdict", line_verdict_name(l->verdict));
+	json_put_bool(w, "likely", l->likely);
+	json_put_text(w, "advice", advice);
+	put_slots(w, rows, l);
+	put_tally(w, "writers", rows, l, LINE_FUNCTION, LINE_STORE, ~0u);
+	put_tally(w, "readers", rows, l, LINE_FUNCTION, LINE_LOAD, ~0u);
+	put_tally(w, "variables", rows, l, LINE_VARIABLE, LINE_ANY, ~0u);
+	put_tally(w, "containers", rows, l, LINE_CONTAINER, LINE_ANY, ~0u);
+	put_tally(w, "comms", rows, l, LINE_COMM, LINE_ANY, ~0u);
+	line_rows_put_values(w, rows, r);
 	free(advice);
-	line_rows_json_values(rows, r, j);
-	return j;
 }
 
 /* Rows without the value are last; then by samples and address, so that output repeats. */
@@ -360,7 +367,7 @@ int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines,
 	if (p->format == REPORT_CSV)
 		line_rows_csv(f, &rows);
 	else if (p->format == REPORT_JSON)
-		line_rows_json(f, &rows, NULL, "lines", line_rows_json_line);
+		line_rows_json(f, &rows, NULL, "lines", line_rows_put_line);
 	else
 		print_text(f, &rows);
 	line_rows_free(&rows);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "lines_rows.h"
 
-#include "base/json.h"
 #include "base/utf8.h"
 #include "table/table.h"
 
@@ -216,16 +215,20 @@ static const char *fed_by(__u64 feed)
 	return text;
 }
 
-static json_t *json_hot(const struct lines_hot *hot)
+static void put_hot(struct json_writer *w, const struct lines_hot *hot)
 {
-	json_t *feed = json_array();
-
+	json_begin_object(w, "hot");
+	json_begin_array(w, "feed");
 	for (unsigned int i = 0; line_feed_name(i); i++)
 		if (hot->feed & line_feed_bits(i))
-			json_array_append_new(feed, json_string(line_feed_name(i)));
-	return json_pack("{so sI sI sI sI sI}", "feed", feed, "fed", (json_int_t)hot->fed, "kept",
-			 (json_int_t)hot->kept, "lack", (json_int_t)hot->lack, "replaced",
-			 (json_int_t)hot->replaced, "cpus", (json_int_t)hot->cpus);
+			json_put_text(w, NULL, line_feed_name(i));
+	json_end(w);
+	json_put_u64(w, "fed", hot->fed);
+	json_put_u64(w, "kept", hot->kept);
+	json_put_u64(w, "lack", hot->lack);
+	json_put_u64(w, "replaced", hot->replaced);
+	json_put_u64(w, "cpus", hot->cpus);
+	json_end(w);
 }
 
 void line_rows_head(FILE *f, const struct line_rows *rows)
@@ -292,60 +295,66 @@ void line_rows_csv(FILE *f, const struct line_rows *rows)
 	report_kinds_log(&kinds);
 }
 
-json_t *line_rows_json_name(const char *text)
-{
-	return text ? json_text(text) : json_null();
-}
-
-void line_rows_json_values(const struct line_rows *rows, const struct line_row *r, json_t *to)
+void line_rows_put_values(struct json_writer *w, const struct line_rows *rows,
+			  const struct line_row *r)
 {
 	enum lines_column columns[LINES_COLUMN_N];
 	unsigned int n = columns_of(rows, columns);
 
 	for (unsigned int i = 0; i < n; i++)
-		json_object_set_new(to, column_names[columns[i]],
-				    json_number(line_rows_value(rows, r, columns[i])));
+		json_put_number(w, column_names[columns[i]], line_rows_value(rows, r, columns[i]));
 }
 
-static void put_json(FILE *f, json_t *j, size_t flags)
+static void put_addresses(struct json_writer *w, const struct lines *lines)
 {
-	json_put_ascii(f, j, JSON_COMPACT | flags);
-	json_decref(j);
+	json_begin_object(w, "addresses");
+	json_put_u64(w, "physical", lines->physical);
+	json_put_u64(w, "virtual", lines->only_virtual);
+	json_put_u64(w, "none", lines->no_address);
+	json_put_u64(w, "moved_pages", lines->moved);
+	json_end(w);
 }
 
-void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *what,
-		    json_t *(*object)(struct line_rows *rows, const struct line_row *r))
+void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line, const char *what,
+		    void (*put)(struct json_writer *w, struct line_rows *rows,
+				const struct line_row *r))
 {
-	const struct lines *lines = rows->lines;
 	const struct report_kinds kinds = kinds_of(rows);
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
 	const struct line_row total = { .l = &rows->total, .sum = true };
-	json_t *j = report_head_json(rows->p->head, rows->p->metric);
-	json_t *sums = json_pack("{s{sI} s{}}", "rest", "lines", (json_int_t)rows->n_rest, "total");
+	const struct line_row one = { .l = line };
+	struct json_writer w = { .f = f };
 
-	json_object_set_new(j, "addresses",
-			    json_pack("{sI sI sI sI}", "physical", (json_int_t)lines->physical,
-				      "virtual", (json_int_t)lines->only_virtual, "none",
-				      (json_int_t)lines->no_address, "moved_pages",
-				      (json_int_t)lines->moved));
-	if (lines->hot.tables)
-		json_object_set_new(j, "hot", json_hot(&lines->hot));
-	json_object_set_new(j, "data", data_kinds_json(kinds.data));
-	json_object_set_new(j, "symbols", code_kinds_json(kinds.code));
-	if (line)
-		json_object_set_new(j, "line", line);
-	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
-	line_rows_json_values(rows, &total, json_object_get(sums, "total"));
-	fputc('{', f);
-	put_json(f, j, JSON_EMBED);
-	fprintf(f, ",\"%s\":[", what);
-	for (size_t i = 0; i < rows->n; i++) {
-		fputs(i ? ",\n" : "\n", f);
-		put_json(f, object(rows, &rows->row[i]), 0);
+	json_begin_object(&w, NULL);
+	report_head_put(&w, rows->p->head, rows->p->metric);
+	put_addresses(&w, rows->lines);
+	if (rows->lines->hot.tables)
+		put_hot(&w, &rows->lines->hot);
+	data_kinds_put(&w, kinds.data);
+	code_kinds_put(&w, kinds.code);
+	if (line) {
+		json_begin_object(&w, "line");
+		line_rows_put_line(&w, rows, &one);
+		json_end(&w);
+	} else if (rows->p->has_line) {
+		json_put_null(&w, "line");
 	}
-	fputs("],\n", f);
-	put_json(f, sums, JSON_EMBED);
-	fputs("}\n", f);
+	json_begin_array(&w, what);
+	for (size_t i = 0; i < rows->n; i++) {
+		json_line_break(&w);
+		json_begin_object(&w, NULL);
+		put(&w, rows, &rows->row[i]);
+		json_end(&w);
+	}
+	json_end(&w);
+	json_line_break(&w);
+	json_begin_object(&w, "rest");
+	json_put_u64(&w, "lines", rows->n_rest);
+	line_rows_put_values(&w, rows, &rest);
+	json_end(&w);
+	json_begin_object(&w, "total");
+	line_rows_put_values(&w, rows, &total);
+	json_finish(&w);
 }
 
 struct line_rows line_rows_new(const struct lines_print *p, const struct lines *lines, size_t n)

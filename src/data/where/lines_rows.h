@@ -3,7 +3,6 @@
 #ifndef IBSCOPE_LINES_ROWS_H
 #define IBSCOPE_LINES_ROWS_H
 
-#include "base/json.h"
 #include "lines_names.h"
 #include "lines_print.h"
 
@@ -46,19 +45,20 @@ void line_rows_table(FILE *f, const struct line_rows *rows);
 void line_rows_csv(FILE *f, const struct line_rows *rows);
 /* Make @l, which is not NULL, the only row, with the names of the table of all lines. */
 void line_rows_only(struct line_rows *rows, const struct line *l);
-/* A row of the table of all lines. */
-json_t *line_rows_json_line(struct line_rows *rows, const struct line_row *r);
+/* The members of a row of the table of all lines. */
+void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 /* Print @l alone, as lines_print() does. */
 void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l);
 
 /*
- * @line: the line that rows are accesses of, which is freed, or NULL; @what: the name of the array of what
- * @object makes of rows
+ * @line: the line that rows are accesses of, for --line; @what: the name of the array of objects
+ * whose members @put writes
  */
-void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *what,
-		    json_t *(*object)(struct line_rows *rows, const struct line_row *r));
+void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line, const char *what,
+		    void (*put)(struct json_writer *w, struct line_rows *rows,
+				const struct line_row *r));
 
-json_t *line_rows_json_name(const char *text); /* NULL: null */
-void line_rows_json_values(const struct line_rows *rows, const struct line_row *r, json_t *to);
+void line_rows_put_values(struct json_writer *w, const struct line_rows *rows,
+			  const struct line_row *r);
 
 #endif

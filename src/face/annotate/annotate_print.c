@@ -311,67 +311,78 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
 	annotate_print_function(f, p, a);
 }
 
-static void json_values(json_t *to, const struct annotate *a, const struct annotate_sums *s)
+static void put_values(struct json_writer *w, const struct annotate *a,
+		       const struct annotate_sums *s)
 {
 	static const struct annotate_sums none;
 
 	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++)
-		json_object_set_new(to, annotate_column_name(c),
-				    json_number(annotate_value(s ?: &none, total_of(a), c)));
+		json_put_number(w, annotate_column_name(c),
+				annotate_value(s ?: &none, total_of(a), c));
 }
 
-static json_t *json_row(const struct annotate *a, const struct annotate_row *r)
+static void put_json_row(struct json_writer *w, const struct annotate *a,
+			 const struct annotate_row *r)
 {
-	json_t *j = json_pack("{sI sI sb so so so}", "address", (json_int_t)r->addr, "bytes",
-			      (json_int_t)r->len, "inside", r->inside, "text", json_text(r->text),
-			      "file", r->file ? json_text(r->file) : json_null(), "line",
-			      r->file ? json_integer(r->line) : json_null());
-
-	json_object_set_new(j, "type", r->data.type ? json_text(r->data.type) : json_null());
-	json_object_set_new(j, "field", r->data.field ? json_text(r->data.field) : json_null());
-	json_object_set_new(j, "type_found", json_string(type_kind_name(r->data.kind)));
-	json_values(j, a, r->sums);
-	return j;
+	json_begin_object(w, NULL);
+	json_put_u64(w, "address", r->addr);
+	json_put_u64(w, "bytes", r->len);
+	json_put_bool(w, "inside", r->inside);
+	json_put_text(w, "text", r->text);
+	json_put_text(w, "file", r->file);
+	json_put_known(w, "line", r->file, r->line);
+	json_put_text(w, "type", r->data.type);
+	json_put_text(w, "field", r->data.field);
+	json_put_text(w, "type_found", type_kind_name(r->data.kind));
+	put_values(w, a, r->sums);
+	json_end(w);
 }
 
-static json_t *json_others(const struct annotate *a)
+static void put_others(struct json_writer *w, const struct annotate *a)
 {
-	json_t *j = json_array();
-
+	json_begin_array(w, "others");
 	for (size_t i = 1; i < a->n_functions; i++) {
 		const struct annotate_function *fn = &a->function[i];
 
-		json_array_append_new(j, json_pack("{so sI sI}", "object", json_text(fn->code.dso),
-						   "start", (json_int_t)fn->code.start, "samples",
-						   (json_int_t)fn->total.samples));
+		json_begin_object(w, NULL);
+		json_put_text(w, "object", fn->code.dso);
+		json_put_u64(w, "start", fn->code.start);
+		json_put_u64(w, "samples", fn->total.samples);
+		json_end(w);
 	}
-	return j;
+	json_end(w);
+}
+
+static void put_attribution(struct json_writer *w, const struct annotate *a)
+{
+	json_begin_object(w, "attribution");
+	json_put_u64(w, "function", total_of(a)->samples);
+	json_put_u64(w, "namesakes", a->namesakes);
+	json_put_u64(w, "elsewhere", a->elsewhere);
+	json_put_u64(w, "inexact", a->inexact);
+	json_put_u64(w, "fetches", a->fetches);
+	json_end(w);
 }
 
 void annotate_print_json(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
 	const struct symbol_code *code = &a->function[0].code;
-	json_t *j = report_head_json(p->head, a->opts.metric), *rows = json_array();
-	json_t *total = json_object();
+	struct json_writer w = { .f = f };
 
+	json_begin_object(&w, NULL);
+	report_head_put(&w, p->head, a->opts.metric);
+	json_put_text(&w, "function", code->name);
+	json_put_text(&w, "object", code->dso);
+	json_put_u64(&w, "start", code->start);
+	json_put_u64(&w, "size", code->size);
+	put_others(&w, a);
+	put_attribution(&w, a);
+	type_kinds_put(&w, a->types);
+	json_begin_array(&w, "instructions");
 	for (size_t i = 0; i < a->n; i++)
-		json_array_append_new(rows, json_row(a, &a->row[i]));
-	json_values(total, a, total_of(a));
-	json_object_set_new(j, "function", json_text(code->name));
-	json_object_set_new(j, "object", json_text(code->dso));
-	json_object_set_new(j, "start", json_integer((json_int_t)code->start));
-	json_object_set_new(j, "size", json_integer((json_int_t)code->size));
-	json_object_set_new(j, "others", json_others(a));
-	json_object_set_new(j, "attribution",
-			    json_pack("{sI sI sI sI sI}", "function",
-				      (json_int_t)total_of(a)->samples, "namesakes",
-				      (json_int_t)a->namesakes, "elsewhere",
-				      (json_int_t)a->elsewhere, "inexact", (json_int_t)a->inexact,
-				      "fetches", (json_int_t)a->fetches));
-	json_object_set_new(j, "types", type_kinds_json(a->types));
-	json_object_set_new(j, "instructions", rows);
-	json_object_set_new(j, "total", total);
-	json_put_ascii(f, j, JSON_COMPACT);
-	fputc('\n', f);
-	json_decref(j);
+		put_json_row(&w, a, &a->row[i]);
+	json_end(&w);
+	json_begin_object(&w, "total");
+	put_values(&w, a, total_of(a));
+	json_finish(&w);
 }
