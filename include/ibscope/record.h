@@ -45,6 +45,9 @@ _Static_assert(__builtin_offsetof(struct ibs_record_raw, regs) ==
 		       __builtin_offsetof(struct ibs_record_raw, caps) + 4,
 	       "caps and registers must be laid out as in the raw record");
 
+/* Addresses of a call chain at most: kernel.perf_event_max_stack by default. */
+#define IBS_STACK_MAX 127
+
 /* Follows either record if call chains or slab caches are recorded. */
 struct ibs_record_extra {
 	__s32 kernel, user; /* keys of the stack map; below 0: no stack, -errno says why */

@@ -8,6 +8,7 @@
 #include "html/html_report.h"
 #include "capture/record_info.h"
 #include "session/session.h"
+#include "view/hist.h"
 #include "base/clock.h"
 #include "base/num.h"
 

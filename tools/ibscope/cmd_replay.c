@@ -2,6 +2,7 @@
 /* ibscope replay: the histograms that `hist` would have shown for a recording. */
 #include "cmd.h"
 #include "recorded.h"
+#include "view/hist.h"
 
 struct cmd {
 	struct sampling sampling;

@@ -70,35 +70,6 @@ size_t snapshot_groups(const struct snapshot *s)
 	return n;
 }
 
-void ledger_add(struct ledger *to, const struct ledger *l, int sign)
-{
-	to->seen += sign * l->seen;
-	to->pmu_samples += sign * l->pmu_samples;
-	to->unseen += sign * l->unseen;
-	to->pmu_exact &= l->pmu_exact;
-	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		to->outcome[o] += sign * l->outcome[o];
-}
-
-__u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind)
-{
-	__u64 sum = 0;
-
-	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		if (outcome_kinds[o] == kind)
-			sum += l->outcome[o];
-	return sum;
-}
-
-long long ledger_residual(const struct ledger *l)
-{
-	__u64 sum = 0;
-
-	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
-		sum += ledger_sum(l, k);
-	return l->seen - sum;
-}
-
 static void tlb_sum(struct tlb_counts *a, const struct tlb_counts *b, __u64 sign)
 {
 	a->l2_hit += sign * b->l2_hit;

@@ -4,7 +4,9 @@
 #define IBSCOPE_SNAPSHOT_H
 
 #include <ibscope/maps.h>
+#include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct series {
 	enum ibs_op_kind op; /* ibs_fetch: enum ibs_fetch_itlb */
@@ -86,6 +88,24 @@ struct snapshot {
 	struct shard_cost *shards;
 };
 
+/* What a recording says about its making, as opposed to what is computed from it now. */
+struct hist_recorded {
+	const struct ledger *ledger; /* NULL: not recorded */
+	__u64 lost;		     /* records lost while recording */
+	bool whole;		     /* complete */
+};
+
+/* How an interval was measured. */
+struct hist_info {
+	const char *source; /* "ibs", "sim", "replay" */
+	const char *event;
+	__u64 period; /* 0: it varied */
+	enum ibs_metric metric;
+	bool simulated;
+	__u64 end_ns; /* CLOCK_REALTIME of the end of the interval; 0: not printed */
+	const struct hist_recorded *recorded; /* NULL: not a replay */
+};
+
 /**
  * snapshot_diff() - difference of two snapshots of one sampler
  * @older: may be NULL for everything since the start
@@ -123,6 +143,15 @@ __u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind);
 
 /* seen - (aggregated + forwarded + filtered + lost): 0, or something is wrong. */
 long long ledger_residual(const struct ledger *l);
+
+/* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
+void ledger_print(FILE *f, const struct ledger *l);
+
+/* The same as an object; the caller owns it. */
+json_t *ledger_json(const struct ledger *l);
+
+/* Print either on a separate line, prefixed with the event unless NULL. */
+void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json);
 
 /* Names from the tables in ibscope/. */
 const char *outcome_name(enum ibs_outcome o);

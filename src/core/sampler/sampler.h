@@ -262,7 +262,7 @@ __u64 sampler_copies_dropped(const struct sampler *s);
 /**
  * sampler_stack() - the call chain of a record
  * @id: of struct ibs_record_extra, not negative; its meaning does not change
- * @addresses: TRACE_STACK_MAX of them, innermost first
+ * @addresses: IBS_STACK_MAX of them, innermost first
  *
  * A bpf() call, so it may cost a sample: call it once per id.
  *

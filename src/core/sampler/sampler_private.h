@@ -9,7 +9,7 @@
 #include "perf/perf_events.h"
 #include "sampler.h"
 #include "select/select_config.h"
-#include "trace/slab_list.h"
+#include "counts/slab_list.h"
 
 #include <ibscope/pin_layout.h>
 

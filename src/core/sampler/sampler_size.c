@@ -2,7 +2,6 @@
 /* Sizes of all maps, from the options alone. */
 #include "base/num.h"
 #include "sampler_private.h"
-#include "trace/trace.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -109,8 +108,8 @@ __u32 sampler_stack_depth(void)
 	int64_t max;
 
 	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
-	    max > TRACE_STACK_MAX)
-		max = TRACE_STACK_MAX;
+	    max > IBS_STACK_MAX)
+		max = IBS_STACK_MAX;
 	return max;
 }
 

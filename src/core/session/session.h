@@ -8,7 +8,7 @@
 #include "machine/cpu.h"
 #include "base/cpulist.h"
 #include "machine/event.h"
-#include "view/hist.h"
+#include "counts/rows.h"
 #include "base/options.h"
 #include "sampler/sampler.h"
 #include "select/cgroup_select.h"

@@ -11,7 +11,7 @@
 #include <ibscope/op_fields.h>
 #include <ibscope/record.h>
 
-#define TRACE_STACK_MAX 127 /* kernel.perf_event_max_stack by default */
+#define TRACE_STACK_MAX IBS_STACK_MAX
 
 /* One event (as of -e) that samples were taken with. */
 struct trace_pmu {

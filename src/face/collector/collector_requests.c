@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "select/cgroup_select.h"
-#include "view/hist.h"
+#include "counts/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,9 @@
 #include "reading.h"
 #include "base/clock.h"
 #include "collector/governor.h"
+#include "base/std.h"
 #include "base/utf8.h"
-#include "view/hist.h"
+#include "counts/snapshot.h"
 
 #include <errno.h>
 #include <math.h>

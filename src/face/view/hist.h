@@ -6,27 +6,7 @@
 #include "base/options.h"
 #include "table/table.h"
 
-#include <jansson.h>
-
 struct err;
-
-/* What a recording says about its making, as opposed to what is computed from it now. */
-struct hist_recorded {
-	const struct ledger *ledger; /* NULL: not recorded */
-	__u64 lost;		     /* records lost while recording */
-	bool whole;		     /* complete */
-};
-
-/* How an interval was measured. */
-struct hist_info {
-	const char *source; /* "ibs", "sim", "replay" */
-	const char *event;
-	__u64 period; /* 0: it varied */
-	enum ibs_metric metric;
-	bool simulated;
-	__u64 end_ns; /* CLOCK_REALTIME of the end of the interval; 0: not printed */
-	const struct hist_recorded *recorded; /* NULL: not a replay */
-};
 
 /* How to print; zero is the default. Rows for option_set are in hist_options. */
 struct hist_view {
@@ -69,14 +49,5 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 /* The full histogram of a row. */
 void hist_print_row(FILE *f, const struct hist_info *info, const struct label_order *order,
 		    const struct table_row *r);
-
-/* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
-void ledger_print(FILE *f, const struct ledger *l);
-
-/* The same as an object; the caller owns it. */
-json_t *ledger_json(const struct ledger *l);
-
-/* Print either on a separate line, prefixed with the event unless NULL. */
-void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json);
 
 #endif

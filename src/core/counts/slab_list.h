@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Slab caches of a recording. */
+/* Slab caches of a kernel by id: this one, or the one of a recording. */
 #ifndef IBSCOPE_SLAB_LIST_H
 #define IBSCOPE_SLAB_LIST_H
 
