@@ -147,7 +147,7 @@ static int run(const char *file, const char *keys, __u64 *n, struct err *err)
 	symbols_opts = (struct symbols_opts){ .info = opts.info };
 	ret = keys ? report_keys_parse(keys, opts.by, &opts.n_by, err) : 0;
 	tasks = tasks_new();
-	if (!ret && report_needs_tasks(opts.by, opts.n_by))
+	if (!ret && report_keys_flags(opts.by, opts.n_by) & REPORT_NEEDS_TASKS)
 		ret = tasks_read(tasks, t, err);
 	ret = ret ?: symbols_new(&symbols_opts, &symbols, err);
 	opts.tasks = tasks;

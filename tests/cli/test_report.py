@@ -30,7 +30,7 @@ USAGE = [
     (['FILE', '--max-memory', '1'], '--max-memory'),
     (['FILE', '--debug-dir', '/no/such/dir'], 'cannot use /no/such/dir: No such file'),
     (['FILE', '--debug-dir', '/etc/passwd'], 'not a directory'),
-    (['FILE', '--by', 'source'], "unknown key 'source': must be one of src, op"),
+    (['FILE', '--by', 'source'], "unknown key 'source': must be one of cgroup, container"),
     (['FILE', '--by', ''], "unknown key ''"),
     (['FILE', '--by', 'src,'], 'column 5'),
     (['FILE', '--sort', 'src'], 'p99'),

@@ -89,43 +89,42 @@ static int teardown(void **state)
 }
 
 /* What a key says of a sample, in the plainest way. NULL: absent. */
-static const char *plain_label(const struct trace_event *ev, enum report_key key, bool phys,
-			       char *buf)
+static const char *plain_label(const struct trace_event *ev, enum label key, bool phys, char *buf)
 {
 	const struct trace_sample *s = &ev->sample;
 	bool op = ev->kind == TRACE_SAMPLE_OP;
 	__u64 addr;
 
 	switch (key) {
-	case REPORT_KEY_SRC:
+	case LABEL_SRC:
 		return op ? src_name(ibs_op_src(s->op.cpu, s->op.reg)) : NULL;
-	case REPORT_KEY_OP:
+	case LABEL_OP:
 		return op ? op_kind_name(
 				    ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3]))
 			  : NULL;
-	case REPORT_KEY_CGROUP:
+	case LABEL_CGROUP:
 		return !s->cgroup_id ? NULL : s->cgroup_id == 3 ? "#3" : "/same";
-	case REPORT_KEY_PID:
+	case LABEL_PID:
 		sprintf(buf, "%u", s->tgid);
 		return s->has_task ? buf : NULL;
-	case REPORT_KEY_TID:
+	case LABEL_TID:
 		sprintf(buf, "%u", s->tid);
 		return s->has_task ? buf : NULL;
-	case REPORT_KEY_COMM:
+	case LABEL_COMM:
 		return s->has_task && s->tid < 102 ? "first" : NULL;
-	case REPORT_KEY_CPU:
+	case LABEL_CPU:
 		sprintf(buf, "%u", s->cpu);
 		return s->has_cpu ? buf : NULL;
-	case REPORT_KEY_IP:
+	case LABEL_IP:
 		sprintf(buf, "0x%llx", s->ip);
 		return s->has_ip ? buf : NULL;
-	case REPORT_KEY_LINE:
+	case LABEL_LINE:
 		if (!op || !(s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_LIN_VALID))
 			return NULL;
 		addr = s->op.reg[phys ? IBS_DC_PHYSADDR : IBS_DC_LINADDR];
 		sprintf(buf, "0x%llx", addr & ~63ull);
 		return buf;
-	case REPORT_KEY_EVENT:
+	case LABEL_EVENT:
 		return pmus[s->pmu].name;
 	default:
 		fail();
@@ -333,14 +332,14 @@ static void test_space(void **state)
 static void test_parse(void **state)
 {
 	enum report_column columns[REPORT_COLUMN_N];
-	enum report_key keys[REPORT_KEY_N];
+	enum label keys[LABEL_ALL];
 	struct err err = { "" };
 	unsigned int n;
 
 	(void)state;
 	assert_int_equal(report_keys_parse("op,src,op", keys, &n, NULL), 0);
 	assert_int_equal(n, 2);
-	assert_int_equal(keys[0], REPORT_KEY_OP);
+	assert_int_equal(keys[0], LABEL_OP);
 	assert_int_equal(report_keys_parse("src,", keys, &n, &err), -22);
 	assert_non_null(strstr(err.text, "column 5"));
 	assert_int_equal(report_keys_parse("", keys, &n, NULL), -22);

@@ -63,7 +63,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 
 static int open_hwloc(struct cmd *c, int fd, struct err *err)
 {
-	struct report_opts opts = { .by = { REPORT_KEY_CPU },
+	struct report_opts opts = { .by = { LABEL_CPU },
 				    .n_by = 1,
 				    .metric = c->sampling.opts.metric,
 				    .info = trace_info(c->in.trace) };

@@ -4,11 +4,19 @@
 #include "base/choice.h"
 #include "base/std.h"
 
-#define NAME(id, name, ...)   name,
-#define BY(id, name, by, ...) by,
+/* The label of a group under a key, in memory of the caller. */
+typedef char *group_labeler(const struct group *g, enum label l, cgroup_namer name, void *arg);
 
-static const char *const label_names[] = { LABEL_TABLE(NAME) };
-static const __u32 label_by[] = { LABEL_TABLE(BY) };
+static group_labeler cgroup_label, pid_label, tid_label, comm_label, cpu_label, ccx_label,
+	node_label, mem_node_label, distance_label, mode_label, slab_label, symbol_label;
+
+#define COUNTED(id, name, by, label, flags, get, print, meaning) { name, by, flags, meaning },
+#define RECORDED(id, name, flags, get, print, meaning)		 { name, 0, flags, meaning },
+#define LABELER(id, name, by, label, ...)			 label,
+
+const struct label_info label_info[LABEL_ALL] = { LABEL_TABLE(COUNTED)
+							  RECORDED_KEY_TABLE(RECORDED) };
+static group_labeler *const labelers[] = { LABEL_TABLE(LABELER) };
 
 /* A row during sorting. */
 struct draft {
@@ -18,7 +26,7 @@ struct draft {
 
 const char *label_name(enum label l)
 {
-	return label_names[l];
+	return label_info[l].name;
 }
 
 int labels_parse(const char *text, unsigned int *labels, struct label_order *order, struct err *err)
@@ -51,7 +59,7 @@ __u32 labels_by(unsigned int labels)
 
 	for (int l = 0; l < LABEL_N; l++)
 		if (labels >> l & 1)
-			by |= label_by[l];
+			by |= label_info[l].by;
 	return by;
 }
 
@@ -69,18 +77,24 @@ const char *series_label(const struct series *s, enum label l)
 	}
 }
 
+int label_check_event(enum label l, bool fetch, struct err *err)
+{
+	if (!(label_info[l].flags & (fetch ? KEY_OF_OP : KEY_OF_FETCH)))
+		return 0;
+	return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",
+		       label_name(l), fetch ? "ibs_fetch" : "ibs_op",
+		       fetch ? "fetch or itlb" : "src or op, or -e ibs_fetch//");
+}
+
 int labels_counted(unsigned int labels, bool fetch, struct err *err)
 {
-	const unsigned int other = labels & (fetch ? LABELS_OP | 1U << LABEL_MEM_NODE |
-							     1U << LABEL_DISTANCE | 1U << LABEL_SLAB
-						   : LABELS_FETCH);
+	int ret = 0;
 
-	if (other)
-		return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",
-			       label_name(__builtin_ctz(other)), fetch ? "ibs_fetch" : "ibs_op",
-			       fetch ? "fetch or itlb" : "src or op, or -e ibs_fetch//");
-	if (!(labels >> LABEL_SYMBOL & 1))
-		return 0;
+	for (int l = 0; l < LABEL_N && !ret; l++)
+		if (labels >> l & 1)
+			ret = label_check_event(l, fetch, err);
+	if (ret || !(labels >> LABEL_SYMBOL & 1))
+		return ret;
 	return err_set(err, -EINVAL,
 		       "--by symbol: only recordings have addresses of ops, counters do not: use "
 		       "ibscope record, then ibscope report --by symbol or ibscope top -i FILE "
@@ -92,7 +106,7 @@ unsigned int labels_of_by(__u32 by)
 	unsigned int labels = 0;
 
 	for (int l = 0; l < LABEL_N; l++)
-		if (by & label_by[l] & ~labels_by(labels))
+		if (by & label_info[l].by & ~labels_by(labels))
 			labels |= 1U << l;
 	return labels;
 }
@@ -103,13 +117,13 @@ int labels_known(unsigned int labels, __u32 by, struct err *err)
 	size_t n = 0;
 
 	for (int l = 0; l < LABEL_N; l++)
-		if (label_by[l] && !(label_by[l] & ~by))
+		if (label_info[l].by && !(label_info[l].by & ~by))
 			n += snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "",
-				      label_names[l]);
+				      label_info[l].name);
 	for (int l = 0; l < LABEL_N; l++)
-		if (labels >> l & 1 && label_by[l] & ~by)
+		if (labels >> l & 1 && label_info[l].by & ~by)
 			return err_set(err, -EINVAL, "--by %s: not counted; available keys: %s",
-				       label_names[l], n ? known : "src, op");
+				       label_info[l].name, n ? known : "src, op");
 	return 0;
 }
 
@@ -131,7 +145,7 @@ void rows_distances(const struct node_distances *d)
 	has_distances = true;
 }
 
-static char *distance_label(const struct ibs_group_key *key)
+static char *distance_text(const struct ibs_group_key *key)
 {
 	if (!has_distances)
 		node_distances_read("", &distances);
@@ -139,49 +153,56 @@ static char *distance_label(const struct ibs_group_key *key)
 	return number_label(node_distance(&distances, key->node, key->mem_node - 1U) ?: ~0U);
 }
 
+static char *cgroup_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
+{
+	const char *known = name ? name(arg, g->key.cgroup_id, l) : NULL;
+
+	return known ? xstrdup(known) : xasprintf("#%llu", (unsigned long long)g->key.cgroup_id);
+}
+
+static char *symbol_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
+{
+	const char *known = name ? name(arg, g->symbol, l) : NULL;
+
+	return xstrdup(known ?: "[unknown]");
+}
+
+static char *slab_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
+{
+	const char *known = g->key.slab == IBS_KEY_SLAB_NONE	  ? "[no slab]"
+			    : g->key.slab == IBS_KEY_SLAB_USER	  ? "[user]"
+			    : g->key.slab == IBS_KEY_SLAB_UNKNOWN ? "unknown"
+			    : name				  ? name(arg, g->key.slab, l)
+								  : NULL;
+
+	return xstrdup(known ?: "[gone]");
+}
+
+/* Labels that are in the key itself. */
+#define KEY_LABEL(name, text)                                                                 \
+	static char *name(const struct group *g, enum label l, cgroup_namer namer, void *arg) \
+	{                                                                                     \
+		(void)l;                                                                      \
+		(void)namer;                                                                  \
+		(void)arg;                                                                    \
+		return text;                                                                  \
+	}
+
+KEY_LABEL(pid_label, number_label(g->key.tgid))
+KEY_LABEL(tid_label, number_label(g->key.tid))
+KEY_LABEL(comm_label, xstrndup(g->key.comm, sizeof(g->key.comm)))
+KEY_LABEL(cpu_label, number_label(g->key.cpu))
+KEY_LABEL(ccx_label, number_label(g->key.complex))
+KEY_LABEL(node_label, number_label(g->key.node))
+KEY_LABEL(mem_node_label, number_label(g->key.mem_node - 1U))
+KEY_LABEL(distance_label, distance_text(&g->key))
+KEY_LABEL(mode_label, xstrdup(mode_name(g->key.mode)))
+
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
-	const char *known;
-
-	if (g->other && label_by[l])
+	if (g->other && label_info[l].by)
 		return xstrdup("other");
-	switch (l) {
-	case LABEL_CGROUP:
-	case LABEL_CONTAINER:
-	case LABEL_POD:
-		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
-		if (known)
-			return xstrdup(known);
-		return xasprintf("#%llu", (unsigned long long)g->key.cgroup_id);
-	case LABEL_SYMBOL:
-		known = name ? name(arg, g->symbol, l) : NULL;
-		return xstrdup(known ?: "[unknown]");
-	case LABEL_SLAB:
-		known = g->key.slab == IBS_KEY_SLAB_NONE      ? "[no slab]"
-			: g->key.slab == IBS_KEY_SLAB_USER    ? "[user]"
-			: g->key.slab == IBS_KEY_SLAB_UNKNOWN ? "unknown"
-			: name				      ? name(arg, g->key.slab, l)
-							      : NULL;
-		return xstrdup(known ?: "[gone]");
-	case LABEL_PID:
-		return number_label(g->key.tgid);
-	case LABEL_COMM:
-		return xstrndup(g->key.comm, sizeof(g->key.comm));
-	case LABEL_TID:
-		return number_label(g->key.tid);
-	case LABEL_CCX:
-		return number_label(g->key.complex);
-	case LABEL_MODE:
-		return xstrdup(mode_name(g->key.mode));
-	case LABEL_NODE:
-		return number_label(g->key.node);
-	case LABEL_MEM_NODE:
-		return number_label(g->key.mem_node - 1U);
-	case LABEL_DISTANCE:
-		return distance_label(&g->key);
-	default:
-		return number_label(g->key.cpu);
-	}
+	return labelers[l](g, l, name, arg);
 }
 
 static void label_row(struct row *r, const struct group *g, const struct series *s,

@@ -6,97 +6,47 @@
 #ifndef IBSCOPE_REPORT_H
 #define IBSCOPE_REPORT_H
 
+#include "counts/rows.h"
 #include "symbols/symbols.h"
 #include "trace/tasks.h"
 
-/* X(NAME, "name", "meaning") */
-#define REPORT_KEY_TABLE(X)                                                             \
-	X(SRC, "src", "where the data came from")                                       \
-	X(OP, "op", "kind of op")                                                       \
-	X(CGROUP, "cgroup", "path of the cgroup")                                       \
-	X(CONTAINER, "container", "name or id of the container")                        \
-	X(POD, "pod", "namespace and name of the pod, or its uid")                      \
-	X(PID, "pid", "process")                                                        \
-	X(TID, "tid", "thread")                                                         \
-	X(COMM, "comm", "name of the thread")                                           \
-	X(CPU, "cpu", "logical CPU")                                                    \
-	X(CCX, "ccx", "cores that share an L3")                                         \
-	X(NODE, "node", "NUMA node of the CPU")                                         \
-	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")             \
-	X(DISTANCE, "distance",                                                         \
-	  "distance of CPU and memory node, by ACPI's SLIT; 10 is the same node")       \
-	X(MODE, "mode", "user or kernel")                                               \
-	X(SYMBOL, "symbol", "function of the op's address")                             \
-	X(DSO, "dso", "file of the op's address")                                       \
-	X(SRCLINE, "srcline", "source file and line of the op's address")               \
-	X(IP, "ip", "address of the op")                                                \
-	X(PAGE, "page", "4 KiB page of the data's address")                             \
-	X(PHYS_PAGE, "phys_page", "4 KiB page of the data's physical address")          \
-	X(LINE, "line", "cache line (64 bytes) of the data's address")                  \
-	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")     \
-	X(RANGE, "range", "addresses of that mapping")                                  \
-	X(VARIABLE, "variable", "variable at the data's address")                       \
-	X(OFFSET, "offset", "offset of the data in its variable, or in its file")       \
-	X(SLAB, "slab", "slab cache of the kernel's data; needs record --slabs")        \
-	X(TYPE, "type", "type of the data, by debug information, or why it is unknown") \
-	X(FIELD, "field", "field of the type")                                          \
-	X(FIELD_OFFSET, "field_offset", "offset of the field in its type, bytes")       \
-	X(FIELD_SIZE, "field_size", "size of the field, bytes")                         \
-	X(SPACE, "space", "address space of page and line: a pid or kernel")            \
-	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                     \
-	X(RANK, "rank", "MPI rank of the process")                                      \
-	X(HOST, "host", "machine that recorded")                                        \
-	X(REGION, "region", "regions that the program named")                           \
-	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")             \
-	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start")   \
-	X(FETCH, "fetch", "ibs_fetch: outcome of the fetch")                            \
-	X(ITLB, "itlb", "ibs_fetch: how its address was translated")                    \
-	X(EVENT, "event", "event that took the sample")
-
-enum report_key {
-#define REPORT_KEY_ENUM(name, ...) REPORT_KEY_##name,
-	REPORT_KEY_TABLE(REPORT_KEY_ENUM)
-#undef REPORT_KEY_ENUM
-		REPORT_KEY_N
-};
-
 /* X(NAME, "name", how text shows it: a column of view/table.h, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                               \
-	X(SAMPLES, "samples", SAMPLES, "samples")                                            \
-	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")       \
-	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")       \
-	X(VALID, "valid", VALID, "samples with a valid latency")                             \
-	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")           \
-	X(SHARE, "share", SHARE,                                                             \
-	  "share of all miss cycles; of all latencies if a period is unknown")               \
-	X(DRAM, "dram", DRAM, "share of the row's miss cycles for data from DRAM")   \
-	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles for data from other nodes")  \
-	X(HITM, "hitm", HITM,                                                                \
-	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 " \
-	  "on")                                                                              \
-	X(MEAN, "mean", MEAN, "mean latency, cycles")                                        \
-	X(P50, "p50", P50, "median, cycles")                                                 \
-	X(P90, "p90", P90, "90th percentile, cycles")                                        \
-	X(P99, "p99", P99, "99th percentile, cycles")                                        \
-	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")              \
-	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                             \
-	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                  \
-	X(STORES, "stores", STORES, "samples that store, including locked accesses")         \
-	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")           \
-	X(CPUS, "cpus", CPUS, "different CPUs")                                              \
-	X(THREADS, "threads", THREADS, "different threads")                                  \
-	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")            \
-	X(IMBALANCE, "imbalance", IMBALANCE,                                                 \
-	  "largest of the miss cycles of all MPI ranks over their mean")                     \
-	X(PRICE, "remote_price", PRICE,                                                      \
-	  "miss cycles above those of the same accesses at the mean latency of local "       \
-	  "memory")                                                                          \
-	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")           \
-	X(MISPLACED, "misplaced", MISPLACED,                                                 \
-	  "pages that are accessed most from a node other than their own")                   \
-	X(L3_MISS, "l3_miss", L3_MISS,                                                       \
-	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")          \
-	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")    \
+#define REPORT_COLUMN_TABLE(X)                                                                  \
+	X(SAMPLES, "samples", SAMPLES, "samples")                                               \
+	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")          \
+	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")          \
+	X(VALID, "valid", VALID, "samples with a valid latency")                                \
+	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")              \
+	X(SHARE, "share", SHARE,                                                                \
+	  "share of all miss cycles; of all latencies if a period is unknown")                  \
+	X(DRAM, "dram", DRAM, "share of the row's miss cycles for data from DRAM")              \
+	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles for data from other nodes") \
+	X(HITM, "hitm", HITM,                                                                   \
+	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 "    \
+	  "on")                                                                                 \
+	X(MEAN, "mean", MEAN, "mean latency, cycles")                                           \
+	X(P50, "p50", P50, "median, cycles")                                                    \
+	X(P90, "p90", P90, "90th percentile, cycles")                                           \
+	X(P99, "p99", P99, "99th percentile, cycles")                                           \
+	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")                 \
+	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                                \
+	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                     \
+	X(STORES, "stores", STORES, "samples that store, including locked accesses")            \
+	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")              \
+	X(CPUS, "cpus", CPUS, "different CPUs")                                                 \
+	X(THREADS, "threads", THREADS, "different threads")                                     \
+	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")               \
+	X(IMBALANCE, "imbalance", IMBALANCE,                                                    \
+	  "largest of the miss cycles of all MPI ranks over their mean")                        \
+	X(PRICE, "remote_price", PRICE,                                                         \
+	  "miss cycles above those of the same accesses at the mean latency of local "          \
+	  "memory")                                                                             \
+	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")              \
+	X(MISPLACED, "misplaced", MISPLACED,                                                    \
+	  "pages that are accessed most from a node other than their own")                      \
+	X(L3_MISS, "l3_miss", L3_MISS,                                                          \
+	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")             \
+	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")       \
 	X(ABORTED, "aborted", ABORTED, "ibs_fetch: share of fetches that did not complete")
 
 enum report_column {
@@ -106,11 +56,10 @@ enum report_column {
 		REPORT_COLUMN_N
 };
 
-const char *report_key_name(enum report_key k);
 const char *report_column_name(enum report_column c);
 
 /* "src,op" to keys in that order. Return: 0, or -EINVAL with @err naming what there is. */
-int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err);
+int report_keys_parse(const char *text, enum label *keys, unsigned int *n, struct err *err);
 int report_columns_parse(const char *option, const char *text, enum report_column *columns,
 			 unsigned int *n, struct err *err);
 
@@ -123,19 +72,17 @@ void report_terms(FILE *f);
  *
  * Return: 0; or -EINVAL with @err naming one that they do not have.
  */
-int report_keys_check(const enum report_key *keys, unsigned int n, bool fetch, struct err *err);
+int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct err *err);
 
-/* Is @key one that only samples of ibs_fetch have? */
-bool report_key_of_fetch(enum report_key key);
+/* KEY_* flags of all keys, combined. */
+unsigned int report_keys_flags(const enum label *keys, unsigned int n);
 
-/* Do keys ask for what lies at the data's address; for that, functions or files; or for anything that tasks know? */
-bool report_needs_data(const enum report_key *keys, unsigned int n);
-bool report_needs_types(const enum report_key *keys, unsigned int n);
-bool report_needs_symbols(const enum report_key *keys, unsigned int n);
-bool report_needs_tasks(const enum report_key *keys, unsigned int n);
+/* Those of keys that need functions or files, and those of keys that need the tasks of a recording. */
+#define REPORT_NEEDS_SYMBOLS (KEY_SYMBOLS | KEY_DATA | KEY_TYPES)
+#define REPORT_NEEDS_TASKS   (KEY_TASKS | REPORT_NEEDS_SYMBOLS)
 
 struct report_opts {
-	enum report_key by[REPORT_KEY_N];
+	enum label by[LABEL_ALL];
 	unsigned int n_by;
 	enum ibs_metric metric; /* of the event whose samples are added up */
 	bool phys;		/* pages and lines are those of physical addresses */
@@ -147,13 +94,11 @@ struct report_opts {
 	/* all outlive the report */
 	const struct trace_info *info;
 	const struct tasks *tasks;
-	struct symbols *symbols; /* needed if report_needs_symbols() */
+	struct symbols *symbols; /* needed with keys of REPORT_NEEDS_SYMBOLS */
 };
 
-/* Is @key one of opts->by? Are some of them of data, or numbers and addresses that are of one machine? */
-bool report_by(const struct report_opts *opts, enum report_key key);
-bool report_by_data(const struct report_opts *opts);
-bool report_by_numbers_of_host(const struct report_opts *opts);
+/* Is @key one of opts->by? */
+bool report_by(const struct report_opts *opts, enum label key);
 
 /**
  * report_columns_default() - default columns of CSV and JSON
@@ -193,7 +138,7 @@ bool report_add_fields(struct report *r);
 
 /* What a report of these is grouped by, with opts->type. */
 #define REPORT_LAYOUT_KEYS 4
-extern const enum report_key report_layout_keys[REPORT_LAYOUT_KEYS];
+extern const enum label report_layout_keys[REPORT_LAYOUT_KEYS];
 
 /* As text: the functions that read and write each field, and the bytes of its cache lines. */
 void report_layout_print(FILE *f, struct report *r);
@@ -222,14 +167,14 @@ struct container;
 
 /**
  * report_cgroup_text() - a cgroup, its container or its pod
- * @key: REPORT_KEY_CGROUP, _CONTAINER or _POD
+ * @key: LABEL_CGROUP, _CONTAINER or _POD
  * @buf: of CONTAINER_LABEL bytes
  *
  * As hist shows them: a cgroup without a path is its number, a container without a name its id.
  *
  * Return: "" for none, NULL for absent; may be in @c or @buf.
  */
-const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, __u64 id,
+const char *report_cgroup_text(const struct tasks *tasks, enum label key, __u64 id,
 			       struct container *c, char *buf);
 
 /* Units that one sample represents. Return: 0 if the recording does not say. */
@@ -307,8 +252,8 @@ bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
 
 /* Samples by what is known of them; NULL: not asked for. */
 struct report_kinds {
-	const __u64 *data, *types;  /* by enum data_kind and type_kind */
-	const __u64 *code, *nodes;  /* by enum code_kind and node_kind */
+	const __u64 *data, *types; /* by enum data_kind and type_kind */
+	const __u64 *code, *nodes; /* by enum code_kind and node_kind */
 };
 
 struct report_table {
@@ -321,7 +266,7 @@ struct report_table {
 	struct report_row total;
 	struct cell *cells;
 	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
-	size_t n_ranks;		    /* of MPI, in all recordings */
+	size_t n_ranks; /* of MPI, in all recordings */
 	struct report_kinds kinds;
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };

@@ -14,10 +14,7 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	(void)err;
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
-	r->needs_data = report_needs_data(opts->by, opts->n_by);
-	r->needs_nodes =
-		report_by(opts, REPORT_KEY_MEM_NODE) || report_by(opts, REPORT_KEY_DISTANCE);
-	r->needs_types = report_needs_types(opts->by, opts->n_by) || opts->type;
+	r->flags = report_keys_flags(opts->by, opts->n_by) | (opts->type ? KEY_TYPES : 0);
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;
 	return 0;

@@ -11,7 +11,7 @@ bool report_hwloc_can(const struct trace_info *info);
 /**
  * report_hwloc() - write the topology, and what the samples of each CPU add up to
  * @info: report_hwloc_can()
- * @cpus: rows by REPORT_KEY_CPU
+ * @cpus: rows by LABEL_CPU
  *
  * A CPU with samples has the infos "ibscope.samples" and "ibscope.miss_cycles". Cores are not recorded.
  */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report_private.h"
 
-#include "base/choice.h"
 #include "cgroup/container.h"
 
 #include <ibscope/filter_fields.h>
@@ -12,135 +11,26 @@
 #define NO_TASK		(~0u) /* perf's for one that is gone */
 #define IS_KERNEL(addr) ((addr) >> 63)
 
-#define NAME(id, name, ...) name,
-static const char *const key_names[] = { REPORT_KEY_TABLE(NAME) };
-static const char *const column_names[] = { REPORT_COLUMN_TABLE(NAME) };
+/* A sample, one of the keys, and what is known of the data if keys need that. */
+struct key_sample {
+	struct report *r;
+	const struct trace_event *ev;
+	enum label key;
+	struct data_place place;
+	struct type_access type;
+};
 
-const char *report_key_name(enum report_key k)
-{
-	return key_names[k];
-}
+/* A value whose text is asked for. */
+struct key_value {
+	const struct report *r;
+	unsigned long long word;
+	char *buf; /* for text that is made */
+	size_t size;
+};
 
-const char *report_column_name(enum report_column c)
-{
-	return column_names[c];
-}
-
-static const char *key_name_at(unsigned int i)
-{
-	return key_names[i];
-}
-
-static const char *column_name_at(unsigned int i)
-{
-	return column_names[i];
-}
-
-int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err)
-{
-	const struct choices c = { "--by", "key", key_name_at, REPORT_KEY_N };
-
-	return choice_list_parse(&c, text, (unsigned int *)keys, n, err);
-}
-
-int report_columns_parse(const char *option, const char *text, enum report_column *columns,
-			 unsigned int *n, struct err *err)
-{
-	const struct choices c = { option, "column", column_name_at, REPORT_COLUMN_N };
-
-	return choice_list_parse(&c, text, (unsigned int *)columns, n, err);
-}
-
-void report_terms(FILE *f)
-{
-#define KEY_LINE(id, name, meaning)	       { name, meaning },
-#define COLUMN_LINE(id, name, column, meaning) { name, meaning },
-	static const char *const keys[][2] = { REPORT_KEY_TABLE(KEY_LINE) };
-	static const char *const columns[][2] = { REPORT_COLUMN_TABLE(COLUMN_LINE) };
-
-	fprintf(f, "\nKeys of --by:\n");
-	for (size_t i = 0; i < REPORT_KEY_N; i++)
-		fprintf(f, "  %-11s %s\n", keys[i][0], keys[i][1]);
-	fprintf(f, "\nColumns:\n");
-	for (size_t i = 0; i < REPORT_COLUMN_N; i++)
-		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
-}
-
-bool report_key_of_fetch(enum report_key key)
-{
-	return key == REPORT_KEY_FETCH || key == REPORT_KEY_ITLB;
-}
-
-/* Is it of the data that an op accessed, or of where that was? */
-static bool key_of_op(enum report_key key)
-{
-	static const enum report_key keys[] = {
-		REPORT_KEY_SRC,		 REPORT_KEY_OP,	       REPORT_KEY_MEM_NODE,
-		REPORT_KEY_DISTANCE,	 REPORT_KEY_PAGE,      REPORT_KEY_LINE,
-		REPORT_KEY_SPACE,	 REPORT_KEY_PHYS_PAGE, REPORT_KEY_MAPPING,
-		REPORT_KEY_RANGE,	 REPORT_KEY_VARIABLE,  REPORT_KEY_OFFSET,
-		REPORT_KEY_SLAB,	 REPORT_KEY_TYPE,      REPORT_KEY_FIELD,
-		REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i] == key)
-			return true;
-	return false;
-}
-
-int report_keys_check(const enum report_key *keys, unsigned int n, bool fetch, struct err *err)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (fetch ? key_of_op(keys[i]) : report_key_of_fetch(keys[i]))
-			return err_set(err, -EINVAL,
-				       "--by %s: samples of %s do not have that; use %s",
-				       report_key_name(keys[i]), fetch ? "ibs_fetch" : "ibs_op",
-				       fetch ? "fetch or itlb" : "src or op, or -e ibs_fetch//");
-	return 0;
-}
-
-bool report_needs_data(const enum report_key *keys, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (keys[i] == REPORT_KEY_MAPPING || keys[i] == REPORT_KEY_RANGE ||
-		    keys[i] == REPORT_KEY_VARIABLE || keys[i] == REPORT_KEY_OFFSET)
-			return true;
-	return false;
-}
-
-bool report_needs_types(const enum report_key *keys, unsigned int n)
-{
-	_Static_assert(REPORT_KEY_FIELD_SIZE == REPORT_KEY_TYPE + 3,
-		       "keys of types must be neighbours");
-
-	for (unsigned int i = 0; i < n; i++)
-		if (keys[i] >= REPORT_KEY_TYPE && keys[i] <= REPORT_KEY_FIELD_SIZE)
-			return true;
-	return false;
-}
-
-bool report_needs_symbols(const enum report_key *keys, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
-		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION)
-			return true;
-	return report_needs_data(keys, n) || report_needs_types(keys, n);
-}
-
-bool report_needs_tasks(const enum report_key *keys, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
-		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD ||
-		    keys[i] == REPORT_KEY_SLAB || keys[i] == REPORT_KEY_RANK ||
-		    keys[i] == REPORT_KEY_REGION || keys[i] == REPORT_KEY_THREAD_ROLE)
-			return true;
-	return report_needs_symbols(keys, n);
-}
-
-/* The value of a key. Return: whether the sample has it. */
+/* The value of a key. Return: whether the sample has it; only called if its event can have it. */
+typedef bool key_word(const struct key_sample *k, __u64 *word);
+typedef const char *key_text(const struct key_value *v);
 
 /* What owns the text may live as long as one of several recordings. */
 static bool text_word(struct report *r, const char *text, __u64 *word)
@@ -149,7 +39,7 @@ static bool text_word(struct report *r, const char *text, __u64 *word)
 	return text != NULL;
 }
 
-const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, __u64 id,
+const char *report_cgroup_text(const struct tasks *tasks, enum label key, __u64 id,
 			       struct container *c, char *buf)
 {
 	struct container_name name;
@@ -159,63 +49,318 @@ const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, _
 		snprintf(buf, CONTAINER_LABEL, "#%llu", (unsigned long long)id);
 		return buf;
 	}
-	if (key == REPORT_KEY_CGROUP)
+	if (key == LABEL_CGROUP)
 		return cgroup.path;
 	if (!container_of_path(cgroup.path, NULL, c))
 		return "";
 	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
-	return key == REPORT_KEY_CONTAINER ? container_label(c, &name, buf)
-					   : container_pod_label(c, &name, buf);
+	return key == LABEL_CONTAINER ? container_label(c, &name, buf)
+				      : container_pod_label(c, &name, buf);
 }
 
-static bool cgroup_word(struct report *r, enum report_key key, const struct trace_sample *s,
-			__u64 *word)
+static bool cgroup_word(const struct key_sample *k, __u64 *word)
 {
-	struct u64_map *known = &r->cgroups[key - REPORT_KEY_CGROUP];
+	const __u64 id = k->ev->sample.cgroup_id;
+	struct report *r = k->r;
+	struct u64_map *known = &r->cgroups[k->key - LABEL_CGROUP];
 	char buf[CONTAINER_LABEL];
 	struct container c;
 	const char *text;
 
-	_Static_assert(REPORT_KEY_POD == REPORT_KEY_CGROUP + 2 &&
-			       REPORT_KEY_CONTAINER == REPORT_KEY_CGROUP + 1,
+	_Static_assert(LABEL_POD == LABEL_CGROUP + 2 && LABEL_CONTAINER == LABEL_CGROUP + 1,
 		       "keys of cgroups must be neighbours");
 
-	if (!s->cgroup_id)
+	if (!id)
 		return false;
-	*word = u64_map_get(known, s->cgroup_id);
+	*word = u64_map_get(known, id);
 	if (*word == U64_MAP_NONE) {
-		text = report_cgroup_text(r->opts.tasks, key, s->cgroup_id, &c, buf);
+		text = report_cgroup_text(r->opts.tasks, k->key, id, &c, buf);
 		*word = text ? intern_get(&r->texts, text) : INTERN_NONE - 1;
-		u64_map_put(known, s->cgroup_id, *word);
+		u64_map_put(known, id, *word);
 	}
 	return *word != INTERN_NONE - 1;
 }
 
-static bool symbol_word(struct report *r, enum report_key key, const struct trace_event *ev,
-			__u64 *word)
+/* --- who --- */
+
+static bool pid_word(const struct key_sample *k, __u64 *word)
+{
+	*word = k->ev->sample.tgid;
+	return k->ev->sample.has_task && *word != NO_TASK;
+}
+
+static bool tid_word(const struct key_sample *k, __u64 *word)
+{
+	*word = k->ev->sample.tid;
+	return k->ev->sample.has_task && *word != NO_TASK;
+}
+
+static bool comm_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_sample *s = &k->ev->sample;
+
+	return s->has_task &&
+	       text_word(k->r, tasks_comm(k->r->opts.tasks, s->tgid, s->tid, k->ev->time), word);
+}
+
+static bool rank_word(const struct key_sample *k, __u64 *word)
+{
+	__u32 rank;
+
+	if (!k->ev->sample.has_task ||
+	    !tasks_rank(k->r->opts.tasks, k->ev->sample.tgid, k->ev->time, &rank))
+		return false;
+	*word = rank;
+	return true;
+}
+
+static bool region_word(const struct key_sample *k, __u64 *word)
+{
+	return k->ev->sample.has_task &&
+	       text_word(k->r, tasks_region(k->r->opts.tasks, k->ev->sample.tid, k->ev->time),
+			 word);
+}
+
+/* The number of a thread in its OpenMP team and the order of start are not the same. */
+bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size)
+{
+	const struct trace_sample *s = &ev->sample;
+	__u32 number;
+	__u64 addr;
+
+	if (!s->has_task)
+		return false;
+	if (tasks_omp(tasks, s->tid, ev->time, &number, &addr))
+		snprintf(buf, size, "omp %u", number);
+	else if (tasks_started(tasks, s->tgid, s->tid, ev->time, &number))
+		snprintf(buf, size, "start %u", number);
+	else
+		return false;
+	return true;
+}
+
+static bool role_word(const struct key_sample *k, __u64 *word)
+{
+	char text[64];
+
+	return report_role(k->r->opts.tasks, k->ev, text, sizeof(text)) &&
+	       text_word(k->r, text, word);
+}
+
+bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
+		       const struct trace_event *ev, char *buf, size_t size)
 {
 	const struct trace_sample *s = &ev->sample;
 	struct symbol sym;
+	__u32 number;
+	__u64 addr;
+
+	if (!s->has_task || !tasks_omp(tasks, s->tid, ev->time, &number, &addr) || !addr)
+		return false;
+	symbols_find(symbols, tasks, s->tgid, addr, ev->time, false, true, &sym);
+	snprintf(buf, size, sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
+	return true;
+}
+
+static bool omp_region_word(const struct key_sample *k, __u64 *word)
+{
+	char text[512];
+
+	return report_omp_region(k->r->opts.tasks, k->r->opts.symbols, k->ev, text, sizeof(text)) &&
+	       text_word(k->r, text, word);
+}
+
+/* --- where it ran --- */
+
+static bool cpu_word(const struct key_sample *k, __u64 *word)
+{
+	*word = k->ev->sample.cpu;
+	return k->ev->sample.has_cpu;
+}
+
+static bool topology_word(const struct key_sample *k, const __u16 *of_cpu, __u64 *word)
+{
+	const struct trace_sample *s = &k->ev->sample;
+
+	if (!of_cpu || !s->has_cpu || s->cpu >= k->r->opts.info->topology->n)
+		return false;
+	*word = of_cpu[s->cpu];
+	return true;
+}
+
+static bool ccx_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_topology *t = k->r->opts.info->topology;
+
+	return topology_word(k, t ? t->ccx : NULL, word);
+}
+
+static bool node_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_topology *t = k->r->opts.info->topology;
+
+	return topology_word(k, t ? t->node : NULL, word);
+}
+
+static bool mem_node_word(const struct key_sample *k, __u64 *word)
+{
+	int node = report_memory_node(k->r->opts.info, &k->ev->sample.op);
+
+	*word = node;
+	return node >= 0;
+}
+
+static bool distance_word(const struct key_sample *k, __u64 *word)
+{
+	__u64 node, memory;
+
+	if (!node_word(k, &node) || !mem_node_word(k, &memory))
+		return false;
+	*word = node_distance(&k->r->opts.info->topology->distance, node, memory);
+	return *word;
+}
+
+static bool host_word(const struct key_sample *k, __u64 *word)
+{
+	const char *host = k->r->opts.info->host;
+
+	return text_word(k->r, *host ? host : NULL, word);
+}
+
+/* --- the op, or the fetch --- */
+
+static bool event_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_info *info = k->r->opts.info;
+
+	return k->ev->sample.pmu < info->n_pmus &&
+	       text_word(k->r, info->pmu[k->ev->sample.pmu].name, word);
+}
+
+static bool src_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_op_sample *op = &k->ev->sample.op;
+
+	*word = ibs_op_src(op->cpu, op->reg);
+	return (op->present & REGS_FOR_SRC) == REGS_FOR_SRC;
+}
+
+static bool op_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_op_sample *op = &k->ev->sample.op;
+
+	*word = ibs_op_kind(op->reg[IBS_OP_DATA], op->reg[IBS_OP_DATA3]);
+	return (op->present & REGS_FOR_SRC) == REGS_FOR_SRC;
+}
+
+static bool fetch_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_fetch_sample *f = &k->ev->sample.fetch;
+
+	*word = ibs_fetch_class(f->cpu, f->reg[IBS_FETCH_CTL]);
+	return f->present >> IBS_FETCH_CTL & 1;
+}
+
+static bool itlb_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_fetch_sample *f = &k->ev->sample.fetch;
+
+	*word = ibs_fetch_itlb(f->cpu, f->reg[IBS_FETCH_CTL]);
+	return f->present >> IBS_FETCH_CTL & 1;
+}
+
+static bool mode_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_sample *s = &k->ev->sample;
+
+	if (k->ev->kind == TRACE_SAMPLE_OP)
+		*word = ibs_op_mode(s->op.cpu.caps, s->op.reg);
+	else
+		*word = s->kernel ? IBS_MODE_KERNEL : IBS_MODE_USER;
+	return s->has_ip && *word != IBS_MODE_UNKNOWN;
+}
+
+static bool ip_word(const struct key_sample *k, __u64 *word)
+{
+	*word = k->ev->sample.ip;
+	return k->ev->sample.has_ip;
+}
+
+static bool symbol_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_sample *s = &k->ev->sample;
+	const enum label key = k->key;
+	struct report *r = k->r;
+	struct symbol sym;
 
 	if (s->has_ip)
-		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
-			     key == REPORT_KEY_SRCLINE, &sym);
-	if (key == REPORT_KEY_SYMBOL)
+		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, k->ev->time, s->kernel,
+			     key == LABEL_SRCLINE, &sym);
+	if (key == LABEL_SYMBOL)
 		r->code[report_code_kind(s->has_ip, &sym)]++;
-	if (!s->has_ip)
-		return false;
-	return text_word(r,
-			 key == REPORT_KEY_SYMBOL ? sym.name
-			 : key == REPORT_KEY_DSO  ? sym.dso
-						  : sym.srcline,
-			 word);
+	return s->has_ip && text_word(r,
+				      key == LABEL_SYMBOL ? sym.name
+				      : key == LABEL_DSO  ? sym.dso
+							  : sym.srcline,
+				      word);
 }
+
+/* --- the address of the data --- */
 
 static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)
 {
 	return ibs_op_field(op, r->opts.phys ? IBS_OP_FIELD_DC_PHYS_AD : IBS_OP_FIELD_DC_LIN_AD,
 			    addr);
 }
+
+static bool phys_page_word(const struct key_sample *k, __u64 *word)
+{
+	if (!ibs_op_field(&k->ev->sample.op, IBS_OP_FIELD_DC_PHYS_AD, word))
+		return false;
+	*word &= ~(PAGE_BYTES - 1);
+	return true;
+}
+
+static bool page_word(const struct key_sample *k, __u64 *word)
+{
+	if (!data_address(k->r, &k->ev->sample.op, word))
+		return false;
+	*word &= ~(PAGE_BYTES - 1);
+	return true;
+}
+
+static bool line_word(const struct key_sample *k, __u64 *word)
+{
+	if (!data_address(k->r, &k->ev->sample.op, word))
+		return false;
+	*word &= ~63ull;
+	return true;
+}
+
+static bool space_word(const struct key_sample *k, __u64 *word)
+{
+	const struct trace_sample *s = &k->ev->sample;
+	__u64 addr;
+
+	if (!data_address(k->r, &s->op, &addr))
+		return false;
+	*word = IS_KERNEL(addr) ? SPACE_KERNEL : s->tgid;
+	return IS_KERNEL(addr) || s->has_task;
+}
+
+static bool page_size_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_op_sample *op = &k->ev->sample.op;
+	const struct ibs_filter_sample s = { .regs = op->reg, .ibs = &op->cpu };
+	__u32 code = op->present >> IBS_OP_DATA3 & 1 ? ibs_filter_page_code(&s) : 3;
+
+	if (k->ev->kind == TRACE_SAMPLE_FETCH)
+		return ibs_fetch_page_size(&k->ev->sample.fetch, word);
+	*word = 4096ull << 9 * code;
+	return code < 3;
+}
+
+/* --- what lies there --- */
 
 /* Places are of virtual addresses, also with --phys. */
 static void find_place(const struct report *r, const struct trace_event *ev,
@@ -230,25 +375,36 @@ static void find_place(const struct report *r, const struct trace_event *ev,
 		symbols_data(r->opts.symbols, r->opts.tasks, s->tgid, addr, ev->time, place);
 }
 
-static bool place_word(struct report *r, enum report_key key, const struct data_place *place,
-		       __u64 *word)
+static bool mapping_word(const struct key_sample *k, __u64 *word)
 {
+	return text_word(k->r, k->place.mapping, word);
+}
+
+static bool range_word(const struct key_sample *k, __u64 *word)
+{
+	const struct data_place *p = &k->place;
+	char text[64];
+
+	snprintf(text, sizeof(text), "0x%llx-0x%llx", (unsigned long long)p->start,
+		 (unsigned long long)p->end);
+	return text_word(k->r, p->end ? text : NULL, word);
+}
+
+/* Variables of all threads fit a table only if their stacks are one row. */
+static bool variable_word(const struct key_sample *k, __u64 *word)
+{
+	const struct data_place *p = &k->place;
 	char text[4096];
 
-	*word = place->offset;
-	if (key == REPORT_KEY_OFFSET)
-		return place->has_offset;
-	if (key == REPORT_KEY_RANGE) {
-		snprintf(text, sizeof(text), "0x%llx-0x%llx", (unsigned long long)place->start,
-			 (unsigned long long)place->end);
-		return text_word(r, place->end ? text : NULL, word);
-	}
-	/* variables of all threads fit a table only if their stacks are one row */
-	return text_word(r,
-			 key == REPORT_KEY_MAPPING   ? place->mapping
-			 : place->kind == DATA_STACK ? "[stack]"
-						     : data_place_label(place, text, sizeof(text)),
-			 word);
+	return text_word(
+		k->r, p->kind == DATA_STACK ? "[stack]" : data_place_label(p, text, sizeof(text)),
+		word);
+}
+
+static bool offset_word(const struct key_sample *k, __u64 *word)
+{
+	*word = k->place.offset;
+	return k->place.has_offset;
 }
 
 static void find_type(const struct report *r, const struct trace_event *ev,
@@ -273,14 +429,16 @@ static void find_type(const struct report *r, const struct trace_event *ev,
 			     width, ev->time, out);
 }
 
-static bool slab_word(struct report *r, const struct trace_sample *s, __u64 *word)
+static bool slab_word(const struct key_sample *k, __u64 *word)
 {
-	const struct ibs_slab *slab = slab_list_find(tasks_slabs(r->opts.tasks), s->slab);
+	const struct trace_sample *s = &k->ev->sample;
+	const struct slab_list *slabs = tasks_slabs(k->r->opts.tasks);
+	const struct ibs_slab *slab = slab_list_find(slabs, s->slab);
 	__u64 addr;
 
-	if (!tasks_slabs(r->opts.tasks)->n || !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+	if (!slabs->n || !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
 		return false;
-	return text_word(r,
+	return text_word(k->r,
 			 slab		    ? slab->name
 			 : !IS_KERNEL(addr) ? "[user]"
 			 : s->slab	    ? "[gone]"
@@ -288,250 +446,123 @@ static bool slab_word(struct report *r, const struct trace_sample *s, __u64 *wor
 			 word);
 }
 
-static bool type_word(struct report *r, enum report_key key, const struct type_access *a,
-		      __u64 *word)
+static bool type_word(const struct key_sample *k, __u64 *word)
 {
 	char reason[32];
 
-	*word = key == REPORT_KEY_FIELD_OFFSET ? a->field_offset : a->field_size;
-	if (key == REPORT_KEY_FIELD_OFFSET || key == REPORT_KEY_FIELD_SIZE)
-		return a->field_size;
-	/* numbers and pointers have no fields, which is known */
-	if (key == REPORT_KEY_FIELD)
-		return text_word(r, a->field ?: (TYPE_FOUND(a->kind) ? "" : NULL), word);
-	if (a->type)
-		return text_word(r, a->type, word);
-	snprintf(reason, sizeof(reason), "[%s]", type_kind_name(a->kind));
-	return text_word(r, reason, word);
+	snprintf(reason, sizeof(reason), "[%s]", type_kind_name(k->type.kind));
+	return text_word(k->r, k->type.type ?: reason, word);
 }
 
-static bool space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
+/* Numbers and pointers have no fields, which is known. */
+static bool field_word(const struct key_sample *k, __u64 *word)
 {
-	__u64 addr;
-
-	if (!op || !data_address(r, &s->op, &addr))
-		return false;
-	*word = IS_KERNEL(addr) ? SPACE_KERNEL : s->tgid;
-	return IS_KERNEL(addr) || s->has_task;
+	return text_word(k->r, k->type.field ?: (TYPE_FOUND(k->type.kind) ? "" : NULL), word);
 }
 
-static bool page_size_word(const struct ibs_op_sample *op, __u64 *word)
+static bool field_offset_word(const struct key_sample *k, __u64 *word)
 {
-	const struct ibs_filter_sample s = { .regs = op->reg, .ibs = &op->cpu };
-	__u32 code = op->present >> IBS_OP_DATA3 & 1 ? ibs_filter_page_code(&s) : 3;
-
-	*word = 4096ull << 9 * code;
-	return code < 3;
+	*word = k->type.field_offset;
+	return k->type.field_size;
 }
 
-static bool topology_word(const struct report *r, enum report_key key, const struct trace_sample *s,
-			  __u64 *word)
+static bool field_size_word(const struct key_sample *k, __u64 *word)
 {
-	const struct trace_topology *t = r->opts.info->topology;
-
-	if (!t || !s->has_cpu || s->cpu >= t->n)
-		return false;
-	*word = key == REPORT_KEY_CCX ? t->ccx[s->cpu] : t->node[s->cpu];
-	return true;
+	*word = k->type.field_size;
+	return k->type.field_size;
 }
 
-static bool memory_node_word(const struct report *r, const struct ibs_op_sample *op, __u64 *word)
-{
-	int node = report_memory_node(r->opts.info, op);
+/* --- texts --- */
 
-	*word = node;
-	return node >= 0;
+static const char *text_of(const struct key_value *v)
+{
+	return intern_text(&v->r->texts, v->word);
 }
 
-static bool distance_word(const struct report *r, const struct trace_event *ev, __u64 *word)
+static const char *number_of(const struct key_value *v)
 {
-	__u64 node, memory;
-
-	if (!topology_word(r, REPORT_KEY_NODE, &ev->sample, &node) ||
-	    !memory_node_word(r, &ev->sample.op, &memory))
-		return false;
-	*word = node_distance(&r->opts.info->topology->distance, node, memory);
-	return *word;
+	snprintf(v->buf, v->size, "%llu", v->word);
+	return v->buf;
 }
 
-static bool mode_word(const struct trace_event *ev, __u64 *word)
+static const char *address_of(const struct key_value *v)
 {
-	const struct trace_sample *s = &ev->sample;
-
-	if (ev->kind == TRACE_SAMPLE_OP)
-		*word = ibs_op_mode(s->op.cpu.caps, s->op.reg);
-	else
-		*word = s->kernel ? IBS_MODE_KERNEL : IBS_MODE_USER;
-	return s->has_ip && *word != IBS_MODE_UNKNOWN;
+	snprintf(v->buf, v->size, "0x%llx", v->word);
+	return v->buf;
 }
 
-static bool rank_word(const struct report *r, const struct trace_event *ev, __u64 *word)
+static const char *space_of(const struct key_value *v)
 {
-	__u32 rank;
-
-	if (!ev->sample.has_task || !tasks_rank(r->opts.tasks, ev->sample.tgid, ev->time, &rank))
-		return false;
-	*word = rank;
-	return true;
+	return v->word == SPACE_KERNEL ? "kernel" : number_of(v);
 }
 
-/* The number of a thread in its OpenMP team and the order of start are not the same. */
-bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size)
+static const char *mode_of(const struct key_value *v)
 {
-	const struct trace_sample *s = &ev->sample;
-	__u32 number;
-	__u64 addr;
-
-	if (!s->has_task)
-		return false;
-	if (tasks_omp(tasks, s->tid, ev->time, &number, &addr))
-		snprintf(buf, size, "omp %u", number);
-	else if (tasks_started(tasks, s->tgid, s->tid, ev->time, &number))
-		snprintf(buf, size, "start %u", number);
-	else
-		return false;
-	return true;
+	return v->word == IBS_MODE_KERNEL ? "kernel" : "user";
 }
 
-bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
-		       const struct trace_event *ev, char *buf, size_t size)
+static const char *src_of(const struct key_value *v)
 {
-	const struct trace_sample *s = &ev->sample;
-	struct symbol sym;
-	__u32 number;
-	__u64 addr;
-
-	if (!s->has_task || !tasks_omp(tasks, s->tid, ev->time, &number, &addr) || !addr)
-		return false;
-	symbols_find(symbols, tasks, s->tgid, addr, ev->time, false, true, &sym);
-	snprintf(buf, size, sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
-	return true;
+	return src_name(v->word);
 }
 
-static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
-		     const struct data_place *place, const struct type_access *access, __u64 *word)
+static const char *op_of(const struct key_value *v)
 {
-	const struct trace_sample *s = &ev->sample;
-	bool op = ev->kind == TRACE_SAMPLE_OP;
-	char text[512];
+	return op_kind_name(v->word);
+}
 
+static const char *fetch_of(const struct key_value *v)
+{
+	return fetch_class_name(v->word);
+}
+
+static const char *itlb_of(const struct key_value *v)
+{
+	return itlb_name(v->word);
+}
+
+#define COUNTED(id, name, by, label, flags, word, text, meaning) { word, text },
+#define RECORDED(id, name, flags, word, text, meaning)		 { word, text },
+
+static const struct {
+	key_word *word;
+	key_text *text;
+} keys[LABEL_ALL] = { LABEL_TABLE(COUNTED) RECORDED_KEY_TABLE(RECORDED) };
+
+static bool find_word(struct key_sample *k, enum label key, __u64 *word)
+{
+	const bool op = k->ev->kind == TRACE_SAMPLE_OP;
+
+	k->key = key;
 	*word = 0;
-	switch (key) {
-	case REPORT_KEY_SRC:
-		*word = op ? ibs_op_src(s->op.cpu, s->op.reg) : 0;
-		return op && (s->op.present & REGS_FOR_SRC) == REGS_FOR_SRC;
-	case REPORT_KEY_OP:
-		*word = op ? ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3]) : 0;
-		return op && (s->op.present & REGS_FOR_SRC) == REGS_FOR_SRC;
-	case REPORT_KEY_CGROUP:
-	case REPORT_KEY_CONTAINER:
-	case REPORT_KEY_POD:
-		return cgroup_word(r, key, s, word);
-	case REPORT_KEY_PID:
-		*word = s->tgid;
-		return s->has_task && s->tgid != NO_TASK;
-	case REPORT_KEY_TID:
-		*word = s->tid;
-		return s->has_task && s->tid != NO_TASK;
-	case REPORT_KEY_COMM:
-		return s->has_task &&
-		       text_word(r, tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
-	case REPORT_KEY_CPU:
-		*word = s->cpu;
-		return s->has_cpu;
-	case REPORT_KEY_CCX:
-	case REPORT_KEY_NODE:
-		return topology_word(r, key, s, word);
-	case REPORT_KEY_MEM_NODE:
-		return op && memory_node_word(r, &s->op, word);
-	case REPORT_KEY_DISTANCE:
-		return op && distance_word(r, ev, word);
-	case REPORT_KEY_MODE:
-		return mode_word(ev, word);
-	case REPORT_KEY_SYMBOL:
-	case REPORT_KEY_DSO:
-	case REPORT_KEY_SRCLINE:
-		return symbol_word(r, key, ev, word);
-	case REPORT_KEY_IP:
-		*word = s->ip;
-		return s->has_ip;
-	case REPORT_KEY_PHYS_PAGE:
-		if (!op || !ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, word))
-			return false;
-		*word &= ~(PAGE_BYTES - 1);
-		return true;
-	case REPORT_KEY_PAGE:
-	case REPORT_KEY_LINE:
-		if (!op || !data_address(r, &s->op, word))
-			return false;
-		*word &= key == REPORT_KEY_PAGE ? ~(PAGE_BYTES - 1) : ~63ull;
-		return true;
-	case REPORT_KEY_MAPPING:
-	case REPORT_KEY_RANGE:
-	case REPORT_KEY_VARIABLE:
-	case REPORT_KEY_OFFSET:
-		return place_word(r, key, place, word);
-	case REPORT_KEY_SLAB:
-		return op && slab_word(r, s, word);
-	case REPORT_KEY_TYPE:
-	case REPORT_KEY_FIELD:
-	case REPORT_KEY_FIELD_OFFSET:
-	case REPORT_KEY_FIELD_SIZE:
-		return type_word(r, key, access, word);
-	case REPORT_KEY_SPACE:
-		return space_word(r, s, op, word);
-	case REPORT_KEY_PAGE_SIZE:
-		return op ? page_size_word(&s->op, word) : ibs_fetch_page_size(&s->fetch, word);
-	case REPORT_KEY_FETCH:
-		*word = ibs_fetch_class(s->fetch.cpu, s->fetch.reg[IBS_FETCH_CTL]);
-		return !op && s->fetch.present >> IBS_FETCH_CTL & 1;
-	case REPORT_KEY_ITLB:
-		*word = ibs_fetch_itlb(s->fetch.cpu, s->fetch.reg[IBS_FETCH_CTL]);
-		return !op && s->fetch.present >> IBS_FETCH_CTL & 1;
-	case REPORT_KEY_RANK:
-		return rank_word(r, ev, word);
-	case REPORT_KEY_REGION:
-		return s->has_task &&
-		       text_word(r, tasks_region(r->opts.tasks, s->tid, ev->time), word);
-	case REPORT_KEY_OMP_REGION:
-		return report_omp_region(r->opts.tasks, r->opts.symbols, ev, text, sizeof(text)) &&
-		       text_word(r, text, word);
-	case REPORT_KEY_THREAD_ROLE:
-		return report_role(r->opts.tasks, ev, text, sizeof(text)) &&
-		       text_word(r, text, word);
-	case REPORT_KEY_HOST:
-		return text_word(r, *r->opts.info->host ? r->opts.info->host : NULL, word);
-	default:
-		return s->pmu < r->opts.info->n_pmus &&
-		       text_word(r, r->opts.info->pmu[s->pmu].name, word);
-	}
+	return !(label_info[key].flags & (op ? KEY_OF_FETCH : KEY_OF_OP)) &&
+	       keys[key].word(k, word);
 }
 
 bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
-	struct type_access access;
-	struct data_place place = {};
+	struct key_sample k = { .r = r, .ev = ev };
 	__u64 absent = 0, addr;
 
-	if (r->needs_data || r->needs_types)
-		find_place(r, ev, &place);
-	if (r->needs_data)
-		r->data[place.kind]++;
-	if (r->needs_nodes)
+	if (r->flags & (KEY_DATA | KEY_TYPES))
+		find_place(r, ev, &k.place);
+	if (r->flags & KEY_DATA)
+		r->data[k.place.kind]++;
+	if (r->flags & KEY_NODES)
 		r->nodes[report_node_kind(r->opts.info, &ev->sample)]++;
-	if (r->needs_types) {
-		find_type(r, ev, &place, &access);
-		r->types[access.kind]++;
-		if (r->opts.type && (!access.type || strcmp(access.type, r->opts.type) != 0))
+	if (r->flags & KEY_TYPES) {
+		find_type(r, ev, &k.place, &k.type);
+		r->types[k.type.kind]++;
+		if (r->opts.type && (!k.type.type || strcmp(k.type.type, r->opts.type) != 0))
 			return false;
 		if (r->opts.type && ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_LIN_AD, &addr))
-			r->begins |= 1ull << ((addr - access.offset) & 63);
+			r->begins |= 1ull << ((addr - k.type.offset) & 63);
 	}
-	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		if (key_word(r, r->opts.by[k], ev, &place, &access, &words[k]))
+	for (unsigned int i = 0; i < r->opts.n_by; i++) {
+		if (find_word(&k, r->opts.by[i], &words[i]))
 			continue;
-		words[k] = 0;
-		absent |= 1ull << k;
+		words[i] = 0;
+		absent |= 1ull << i;
 	}
 	words[r->opts.n_by] = absent;
 	return true;
@@ -539,58 +570,23 @@ bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 
 void report_key_of_field(struct report *r, const struct type_access *field, __u64 *words)
 {
-	words[r->opts.n_by] = 0;
-	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		words[k] = 0;
-		if (!report_needs_types(&r->opts.by[k], 1) ||
-		    !type_word(r, r->opts.by[k], field, &words[k]))
-			words[r->opts.n_by] |= 1ull << k;
+	struct key_sample k = { .r = r, .type = *field };
+	__u64 absent = 0;
+
+	for (unsigned int i = 0; i < r->opts.n_by; i++) {
+		const enum label key = r->opts.by[i];
+
+		words[i] = 0;
+		if (!(label_info[key].flags & KEY_TYPES) || !keys[key].word(&k, &words[i]))
+			absent |= 1ull << i;
 	}
+	words[r->opts.n_by] = absent;
 }
 
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
 			 size_t size)
 {
-	unsigned long long w = words[k];
+	const struct key_value v = { r, words[k], buf, size };
 
-	if (words[r->opts.n_by] >> k & 1)
-		return NULL;
-	switch (r->opts.by[k]) {
-	case REPORT_KEY_SRC:
-		return src_name(w);
-	case REPORT_KEY_OP:
-		return op_kind_name(w);
-	case REPORT_KEY_FETCH:
-		return fetch_class_name(w);
-	case REPORT_KEY_ITLB:
-		return itlb_name(w);
-	case REPORT_KEY_MODE:
-		return w == IBS_MODE_KERNEL ? "kernel" : "user";
-	case REPORT_KEY_SPACE:
-		if (w == SPACE_KERNEL)
-			return "kernel";
-		/* fall through */
-	case REPORT_KEY_PID:
-	case REPORT_KEY_TID:
-	case REPORT_KEY_CPU:
-	case REPORT_KEY_CCX:
-	case REPORT_KEY_NODE:
-	case REPORT_KEY_MEM_NODE:
-	case REPORT_KEY_DISTANCE:
-	case REPORT_KEY_PAGE_SIZE:
-	case REPORT_KEY_RANK:
-	case REPORT_KEY_OFFSET:
-	case REPORT_KEY_FIELD_OFFSET:
-	case REPORT_KEY_FIELD_SIZE:
-		snprintf(buf, size, "%llu", w);
-		return buf;
-	case REPORT_KEY_IP:
-	case REPORT_KEY_PAGE:
-	case REPORT_KEY_PHYS_PAGE:
-	case REPORT_KEY_LINE:
-		snprintf(buf, size, "0x%llx", w);
-		return buf;
-	default:
-		return intern_text(&r->texts, w);
-	}
+	return words[r->opts.n_by] >> k & 1 ? NULL : keys[r->opts.by[k]].text(&v);
 }

@@ -17,9 +17,8 @@ static int width(const char *field)
 	return n < FIELD_WIDTH ? (int)(FIELD_WIDTH - n) : 0;
 }
 
-const enum report_key report_layout_keys[REPORT_LAYOUT_KEYS] = {
-	REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE, REPORT_KEY_FIELD, REPORT_KEY_SYMBOL
-};
+const enum label report_layout_keys[REPORT_LAYOUT_KEYS] = { LABEL_FIELD_OFFSET, LABEL_FIELD_SIZE,
+							    LABEL_FIELD, LABEL_SYMBOL };
 
 static __u64 number(const char *label)
 {

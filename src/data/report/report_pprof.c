@@ -347,16 +347,14 @@ static void put_text_label(struct writer *w, const char *key, const char *text)
 static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 {
 	const struct report *labels = w->p->labels;
-	enum report_key key = labels->opts.by[k];
+	enum label key = labels->opts.by[k];
 	char buf[64];
 	const char *name, *text = report_label(labels, words, k, buf, sizeof(buf));
 
 	if (!text || !*text)
 		return;
-	name = key == REPORT_KEY_SRC	? "source"
-	       : key == REPORT_KEY_COMM ? "thread"
-					: report_key_name(key);
-	if (key != REPORT_KEY_PAGE_SIZE) {
+	name = key == LABEL_SRC ? "source" : key == LABEL_COMM ? "thread" : label_name(key);
+	if (key != LABEL_PAGE_SIZE) {
 		put_text_label(w, name, text);
 		return;
 	}

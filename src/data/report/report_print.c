@@ -202,7 +202,7 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 static void view_row(const struct report_table *t, const struct report_row *row,
 		     const __u64 *buckets, struct table_row *out)
 {
-	_Static_assert(TABLE_KEYS >= REPORT_KEY_N, "rows must have a name for each key");
+	_Static_assert(TABLE_KEYS >= LABEL_ALL, "rows must have a name for each key");
 #define VIEW_EXTRA(id, ...) report_value(t, row, REPORT_COLUMN_##id),
 	*out = (struct table_row){ .all = { .samples = row->samples,
 					    .valid = row->valid,
@@ -236,7 +236,7 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 		if (!label)
 			label = ABSENT;
 		else if (!*label)
-			label = t->opts->by[k] == REPORT_KEY_CGROUP ? TABLE_ROOT : TABLE_NONE;
+			label = t->opts->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE;
 		out->name[k] = xcalloc(1, 4 * strlen(label) + 1);
 		utf8_escape(out->name[k], 4 * strlen(label) + 1, label);
 	}
@@ -262,25 +262,25 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	static const enum table_column of_fields[] = { TABLE_SAMPLES, TABLE_LOADS, TABLE_STORES,
 						       TABLE_DRAM,    TABLE_HITM,  TABLE_P50,
 						       TABLE_P99,     TABLE_CYCLES };
-	const bool fields = t->opts->type && report_by(t->opts, REPORT_KEY_FIELD_OFFSET);
+	const bool fields = t->opts->type && report_by(t->opts, LABEL_FIELD_OFFSET);
 	enum table_column shown[REPORT_COLUMN_N];
-	const char *keys[REPORT_KEY_N];
+	const char *keys[LABEL_ALL];
 	char ops[32] = "";
 	struct table view = { .key = keys,
 			      .n_keys = t->opts->n_by,
 			      .ops = ops,
 			      .data = t->opts->threads,
-			      .spread = t->n_ranks > 1 && !report_by(t->opts, REPORT_KEY_RANK),
+			      .spread = t->n_ranks > 1 && !report_by(t->opts, LABEL_RANK),
 			      .metric = t->opts->metric,
 			      .n = t->n,
 			      .n_rest = t->n_rest,
 			      .row = xcalloc(t->n, sizeof(*view.row)) };
 
 	for (unsigned int k = 0; k < view.n_keys; k++)
-		keys[k] = fields && t->opts->by[k] == REPORT_KEY_FIELD_OFFSET ? "offset"
-			  : fields && t->opts->by[k] == REPORT_KEY_FIELD_SIZE
+		keys[k] = fields && t->opts->by[k] == LABEL_FIELD_OFFSET ? "offset"
+			  : fields && t->opts->by[k] == LABEL_FIELD_SIZE
 				  ? "size"
-				  : report_key_name(t->opts->by[k]);
+				  : label_name(t->opts->by[k]);
 	for (unsigned int c = 0; c < n; c++)
 		shown[c] = of_column[columns[c]];
 	for (const char *c = t->estimated_unit ?: "ops"; *c; c++)
@@ -339,7 +339,7 @@ static void print_csv(FILE *f, const struct report_table *t, const enum report_c
 		      unsigned int n)
 {
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		fprintf(f, "%s%s", k ? "," : "", report_key_name(t->opts->by[k]));
+		fprintf(f, "%s%s", k ? "," : "", label_name(t->opts->by[k]));
 	for (unsigned int c = 0; c < n; c++)
 		fprintf(f, ",%s", report_column_name(columns[c]));
 	fputs(",source\n", f);
@@ -453,7 +453,7 @@ static void put_row(struct json_writer *w, const struct report_table *t,
 	json_begin_object(w, NULL);
 	json_begin_object(w, "labels");
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		json_put_text(w, report_key_name(t->opts->by[k]), row->label[k]);
+		json_put_text(w, label_name(t->opts->by[k]), row->label[k]);
 	json_end(w);
 	put_values(w, t, row, columns, n);
 	json_end(w);
@@ -479,7 +479,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_put_text_if_any(&w, "estimated_unit", t->estimated_unit);
 	json_begin_array(&w, "by");
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		json_put_text(&w, NULL, report_key_name(t->opts->by[k]));
+		json_put_text(&w, NULL, label_name(t->opts->by[k]));
 	json_end(&w);
 	json_begin_array(&w, "rows");
 	for (size_t i = 0; i < t->n; i++)

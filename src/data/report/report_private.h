@@ -10,7 +10,7 @@
  * The value of a key: a number, an address, an enumerator, or a text by its number or address. The last word of
  * a row's key has bit k set where by[k] is absent.
  */
-#define REPORT_WORDS (REPORT_KEY_N + 1)
+#define REPORT_WORDS (LABEL_ALL + 1)
 
 struct sums {
 	__u64 samples, valid, sum, estimated;
@@ -81,19 +81,17 @@ struct report {
 	struct u64_map cell_of;
 
 	struct intern texts;
-	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
+	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
 	struct u64_map page_of; /* the physical pages, of REPORT_COLUMN_PAGES, */
 	__u32 *page_node;	/* and their nodes; ~0: unknown */
 	size_t n_pages, page_room;
-	bool needs_data;
-	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
-	bool needs_types;
-	__u64 types[TYPE_KIND_N]; /* samples, if needs_types */
-	__u64 code[CODE_KIND_N];  /* samples, by REPORT_KEY_SYMBOL */
-	__u64 nodes[NODE_KIND_N]; /* samples, by REPORT_KEY_MEM_NODE or _DISTANCE */
-	bool needs_nodes;
+	unsigned int flags;	  /* KEY_* of the keys; KEY_TYPES with opts.type, too */
+	__u64 data[DATA_KIND_N];  /* samples, with KEY_DATA */
+	__u64 types[TYPE_KIND_N]; /* samples, with KEY_TYPES */
+	__u64 code[CODE_KIND_N];  /* samples, by LABEL_SYMBOL */
+	__u64 nodes[NODE_KIND_N]; /* samples, with KEY_NODES */
 	__u64 begins; /* bit n: an object of opts.type begins n bytes into a cache line */
 	__u32 part;
 };

@@ -50,7 +50,7 @@ void report_imbalances(const struct report *r, struct report_table *t)
 		add(&row[cell_row(c)], c->key, c->count);
 		of_rank[u64_map_get(&r->ranks, (__u32)c->key)] += c->count;
 	}
-	for (size_t i = 0; i < r->n && !report_by(&r->opts, REPORT_KEY_RANK); i++)
+	for (size_t i = 0; i < r->n && !report_by(&r->opts, LABEL_RANK); i++)
 		set(&t->rows[i], &row[i], r->n_ranks);
 	for (size_t i = 0; i < r->ranks.size; i++) {
 		const struct u64_map_slot *slot = &r->ranks.slots[i];

@@ -132,14 +132,6 @@ static double share(double part, double all)
 	return all ? part / all : (double)NAN;
 }
 
-bool report_by(const struct report_opts *opts, enum report_key key)
-{
-	for (unsigned int k = 0; k < opts->n_by; k++)
-		if (opts->by[k] == key)
-			return true;
-	return false;
-}
-
 /* NAN is a float, and a float that may be an integer as well has 24 bits for it. */
 double report_value(const struct report_table *t, const struct report_row *row,
 		    enum report_column column)
@@ -205,8 +197,8 @@ double report_value(const struct report_table *t, const struct report_row *row,
 	case REPORT_COLUMN_STORES:
 		return fetch ? (double)NAN : row->stores;
 	case REPORT_COLUMN_OFFSETS:
-		return one && row->offsets && report_by(t->opts, REPORT_KEY_LINE) ? row->offsets
-										  : (double)NAN;
+		return one && row->offsets && report_by(t->opts, LABEL_LINE) ? row->offsets
+									     : (double)NAN;
 	case REPORT_COLUMN_CPUS:
 		return one && row->cpus ? row->cpus : (double)NAN;
 	case REPORT_COLUMN_THREADS:
@@ -293,10 +285,10 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.total.has_estimated = true,
 		.total.imbalance = NAN,
 		.n_ranks = r->n_ranks,
-		.kinds.data = r->needs_data ? r->data : NULL,
-		.kinds.types = r->needs_types ? r->types : NULL,
-		.kinds.code = report_by(&r->opts, REPORT_KEY_SYMBOL) ? r->code : NULL,
-		.kinds.nodes = r->needs_nodes ? r->nodes : NULL,
+		.kinds.data = r->flags & KEY_DATA ? r->data : NULL,
+		.kinds.types = r->flags & KEY_TYPES ? r->types : NULL,
+		.kinds.code = report_by(&r->opts, LABEL_SYMBOL) ? r->code : NULL,
+		.kinds.nodes = r->flags & KEY_NODES ? r->nodes : NULL,
 	};
 	if (r->opts.price)
 		report_prices(r, out->rows);

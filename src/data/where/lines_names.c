@@ -14,7 +14,7 @@ static const char *container_of(struct line_namer *n, __u64 cgroup_id)
 	const char *text;
 
 	if (i == U64_MAP_NONE) {
-		text = report_cgroup_text(n->tasks, REPORT_KEY_CONTAINER, cgroup_id, &c, buf);
+		text = report_cgroup_text(n->tasks, LABEL_CONTAINER, cgroup_id, &c, buf);
 		i = intern_get(&n->texts, text ?: "");
 		u64_map_put(&n->containers, cgroup_id, i);
 	}

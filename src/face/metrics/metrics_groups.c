@@ -3,6 +3,7 @@
 #include "base/std.h"
 
 #include "base/utf8.h"
+#include "counts/rows.h"
 
 #include <ibscope/fetch.h>
 
@@ -35,23 +36,15 @@ static void put_label(struct label_writer *w, const char *name, const char *valu
 	fputc(',', w->text);
 }
 
-static void put_number_label(struct label_writer *w, const char *name, __u32 value, bool other)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", value);
-	put_label(w, name, other ? "other" : text);
-}
-
 /* Write the members of the group's key in --by, named as in --by. */
 static void put_labels(struct label_writer *w, const struct metrics_groups *all,
 		       const struct ibs_group_key *key, const struct ibs_slot_name *name,
 		       bool other)
 {
-	char comm[sizeof(key->comm) + 1];
-	const __u32 by = all->by;
+	const struct group g = { .key = *key, .other = other };
+	const unsigned int labels = labels_of_by(all->by);
 
-	if (by & IBS_BY_CGROUP) {
+	if (labels >> LABEL_CGROUP & 1) {
 		put_label(w, "namespace", name->name_space);
 		put_label(w, "pod", name->pod);
 		put_label(w, "container", name->container);
@@ -59,25 +52,13 @@ static void put_labels(struct label_writer *w, const struct metrics_groups *all,
 		put_label(w, "cgroup",
 			  ibs_slot_name_has_path(name, all->by_path) ? name->cgroup : "");
 	}
-	if (by & IBS_BY_PID)
-		put_number_label(w, "pid", key->tgid, other);
-	if (by & IBS_BY_TID)
-		put_number_label(w, "tid", key->tid, other);
-	snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(key->comm), key->comm);
-	if (by & IBS_BY_COMM)
-		put_label(w, "comm", other ? "other" : comm);
-	if (by & IBS_BY_CPU)
-		put_number_label(w, "cpu", key->cpu, other);
-	if (by & IBS_BY_COMPLEX)
-		put_number_label(w, "ccx", key->complex, other);
-	if (by & IBS_BY_NODE)
-		put_number_label(w, "node", key->node, other);
-	if (by & IBS_BY_MEM_NODE && !key->mem_node)
-		put_label(w, "mem_node", other ? "other" : "unknown");
-	else if (by & IBS_BY_MEM_NODE)
-		put_number_label(w, "mem_node", key->mem_node - 1, other);
-	if (by & IBS_BY_MODE)
-		put_label(w, "mode", other ? "other" : mode_name(key->mode));
+	for (int l = LABEL_CGROUP + 1; l < LABEL_N; l++) {
+		char *text = labels >> l & 1 ? group_label(&g, l, NULL, NULL) : NULL;
+
+		if (text)
+			put_label(w, label_name(l), text);
+		free(text);
+	}
 }
 
 static void set_labels(struct metrics_group *g, const struct metrics_groups *all,

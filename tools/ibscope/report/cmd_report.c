@@ -14,15 +14,21 @@
 #include <getopt.h>
 #include <unistd.h>
 
-static bool by(const struct report_cmd *c, enum report_key key)
+static bool by(const struct report_cmd *c, enum label key)
 {
 	return report_by(&c->opts, key);
+}
+
+/* KEY_* of all keys. */
+static unsigned int flags(const struct report_cmd *c)
+{
+	return report_keys_flags(c->opts.by, c->opts.n_by);
 }
 
 static void choose_columns(struct report_cmd *c)
 {
 	if (!c->n_columns)
-		c->opts.cpus = c->opts.threads = report_by_data(&c->opts);
+		c->opts.cpus = c->opts.threads = flags(c) & KEY_ADDRESS;
 	if (!c->n_columns && c->format != REPORT_TEXT) /* text prints as many as fit */
 		c->n_columns = report_columns_default(&c->opts, c->in.n_parts > 1, c->columns);
 	for (unsigned int i = 0; i < c->n_columns; i++)
@@ -32,7 +38,7 @@ static void choose_columns(struct report_cmd *c)
 
 static void prepare(struct report_cmd *c)
 {
-	static const enum report_key nodes[] = { REPORT_KEY_NODE, REPORT_KEY_MEM_NODE };
+	static const enum label nodes[] = { LABEL_NODE, LABEL_MEM_NODE };
 	struct err err;
 
 	screen_of(stdout, &c->screen);
@@ -60,21 +66,21 @@ static void prepare(struct report_cmd *c)
 				  c->opts.by, &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
 		c->opts.by[c->opts.n_by++] =
-			sampling_of_fetch(&c->sampling) ? REPORT_KEY_FETCH : REPORT_KEY_SRC;
+			sampling_of_fetch(&c->sampling) ? LABEL_FETCH : LABEL_SRC;
 	if (c->pages && !c->damon) {
-		c->opts.by[c->opts.n_by++] = REPORT_KEY_PHYS_PAGE;
-		c->opts.by[c->opts.n_by++] = REPORT_KEY_MEM_NODE;
+		c->opts.by[c->opts.n_by++] = LABEL_PHYS_PAGE;
+		c->opts.by[c->opts.n_by++] = LABEL_MEM_NODE;
 	}
 	c->opts.phys |= c->damon;
 	/* a virtual address is meaningful only in its address space */
-	if (((!c->opts.phys && report_by_data(&c->opts)) || by(c, REPORT_KEY_RANGE)) &&
-	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
-		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
-	if (c->in.n_parts > 1 && report_by_numbers_of_host(&c->opts) && !by(c, REPORT_KEY_HOST)) {
+	if (((!c->opts.phys && flags(c) & KEY_ADDRESS) || by(c, LABEL_RANGE)) &&
+	    !by(c, LABEL_PID) && !by(c, LABEL_TID) && !by(c, LABEL_SPACE))
+		c->opts.by[c->opts.n_by++] = LABEL_SPACE;
+	if (c->in.n_parts > 1 && flags(c) & KEY_OF_HOST && !by(c, LABEL_HOST)) {
 		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
-		c->opts.by[0] = REPORT_KEY_HOST;
+		c->opts.by[0] = LABEL_HOST;
 	}
-	c->in.places = report_needs_data(c->opts.by, c->opts.n_by);
+	c->in.places = flags(c) & KEY_DATA;
 	choose_columns(c);
 }
 
@@ -99,8 +105,8 @@ static int open_all(struct report_cmd *c, struct err *err)
 {
 	const struct trace_info *info;
 	bool chains = c->folds || c->html_path || c->pprof_path;
-	bool symbols = chains || c->opts.type || report_needs_symbols(c->opts.by, c->opts.n_by);
-	bool tasks = symbols || report_needs_tasks(c->opts.by, c->opts.n_by);
+	bool symbols = chains || c->opts.type || flags(c) & REPORT_NEEDS_SYMBOLS;
+	bool tasks = symbols || flags(c) & REPORT_NEEDS_TASKS;
 	int ret;
 
 	if (c->opts.type && chains) {
@@ -187,7 +193,7 @@ static int read_all(struct report_cmd *c, struct err *err)
 /* Read all recordings into one report. */
 static int read_parts(struct report_cmd *c, struct err *err)
 {
-	bool symbols = c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool symbols = c->html_path || flags(c) & REPORT_NEEDS_SYMBOLS;
 	int ret = 0;
 
 	if (c->folds || c->pprof_path || c->opts.price || c->opts.type) {

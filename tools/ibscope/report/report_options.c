@@ -6,8 +6,9 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 	struct report_cmd *c = ctx;
 	int ret = report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
 
-	for (unsigned int k = 0; !ret && k < c->opts.n_by; k++)
-		c->in.input.asks_fetch |= report_key_of_fetch(c->opts.by[k]);
+	if (!ret)
+		c->in.input.asks_fetch |=
+			report_keys_flags(c->opts.by, c->opts.n_by) & KEY_OF_FETCH;
 	return ret;
 }
 
@@ -171,7 +172,7 @@ int report_check_options(const struct report_cmd *c, struct err *err)
 			       "--top, --min-samples and --type");
 	if (c->opts.type && sampling_of_fetch(&c->sampling))
 		return err_set(err, -EINVAL, "--type: samples of ibs_fetch have no type");
-	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != REPORT_KEY_PAGE))
+	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != LABEL_PAGE))
 		return err_set(err, -EINVAL, "--format prints pages: use it with --by page alone");
 	return report_keys_check(c->opts.by, c->opts.n_by, sampling_of_fetch(&c->sampling), err);
 }
