@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "collector/governor.h"
+#include "status/reading.h"
 
 #define CPUS	 8
 #define STEP_S	 0.01

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "base/signals.h"
 #include "privileges.h"
-#include "metrics/reading.h"
+#include "status/reading.h"
 #include "web/web.h"
 
 #include <errno.h>

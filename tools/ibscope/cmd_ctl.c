@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope ctl: show or change a running collector. */
 #include "cmd.h"
-#include "metrics/reading.h"
+#include "status/reading.h"
 #include "collector/control.h"
 #include "view/hist.h"
 #include "base/options.h"

@@ -8,7 +8,7 @@
 #include "base/signals.h"
 #include "counts/snapshot.h"
 #include "base/clock.h"
-#include "metrics/reading.h"
+#include "status/reading.h"
 #include "push/push.h"
 #include "web/web.h"
 

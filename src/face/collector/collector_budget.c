@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "counts/counts.h"
 #include "perf/sample_cost.h"
+#include "status/reading.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -31,11 +32,10 @@ static __u64 read_sysctl(const char *name)
 static double bpf_ns(const struct collector_event *e)
 {
 	const struct budget *b = &e->budget;
-	const struct ibs_meta_status *st = &e->status;
 
 	if (b->window_runs >= GOVERNOR_BPF_RUNS)
 		return b->window_ns;
-	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
+	return status_bpf_ns(&e->status);
 }
 
 /* The kernel lowers its sample rate limit for all users if samples take too long. */

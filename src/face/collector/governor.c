@@ -79,30 +79,6 @@ struct governor {
 	double cost_ns;
 };
 
-#define NAME(id, name, help) name,
-#define HELP(id, name, help) help,
-
-const char *governor_state_name(enum governor_state s)
-{
-	static const char *const names[] = { GOVERNOR_STATE_TABLE(NAME) };
-
-	return names[s];
-}
-
-const char *governor_reason_name(enum governor_reason r)
-{
-	static const char *const names[] = { GOVERNOR_REASON_TABLE(NAME) };
-
-	return names[r];
-}
-
-const char *governor_reason_help(enum governor_reason r)
-{
-	static const char *const helps[] = { GOVERNOR_REASON_TABLE(HELP) };
-
-	return helps[r];
-}
-
 /* These raise the period; the others stop sampling or lower it. */
 static bool raises_period(enum governor_reason r)
 {

@@ -11,17 +11,10 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-const char *governor_state_name(enum governor_state s);
-const char *governor_reason_name(enum governor_reason r);
-const char *governor_reason_help(enum governor_reason r);
-
 #define GOVERNOR_STEP_S	     0.25
 #define GOVERNOR_IDLE_STEP_S 0.5 /* while the cost is far below the budget */
 #define GOVERNOR_BPF_RUNS    100 /* minimum for a meaningful mean */
 #define GOVERNOR_ROUND	     16	 /* periods set by the governor are multiples of this */
-
-/* Assumed run time of the program while none has been measured. */
-#define GOVERNOR_BPF_ASSUMED_NS 500
 
 struct governor_config {
 	double budget; /* share of the CPUs' time, 0.005 for 0.5 %; 0: none */

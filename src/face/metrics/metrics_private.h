@@ -4,7 +4,7 @@
 #define IBSCOPE_METRICS_PRIVATE_H
 
 #include "metrics.h"
-#include "reading.h"
+#include "status/reading.h"
 #include "base/u64_map.h"
 #include "counts/counts.h"
 

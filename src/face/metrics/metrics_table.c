@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
 #include "metrics.h"
-#include "collector/governor.h"
 #include "base/utf8.h"
 #include "base/clock.h"
 

@@ -7,7 +7,7 @@
 #include "base/u64_map.h"
 #include "counts/pinned.h"
 #include "interval.h"
-#include "metrics/reading.h"
+#include "status/reading.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/trusted_dir.h"
-#include "metrics/reading.h"
+#include "status/reading.h"
 
 #include <fcntl.h>
 #include <math.h>

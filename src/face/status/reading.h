@@ -6,6 +6,7 @@
 #include "counts/pinned.h"
 #include "counts/snapshot.h"
 
+#include <ibscope/governor_state.h>
 #include <jansson.h>
 #include <stdio.h>
 
@@ -28,6 +29,10 @@ enum ibs_metric reading_metric(const struct ibs_meta *m);
 /* Maximum number of groups with counters: two slots are reserved for the counts of others. */
 __u32 reading_groups_limit(const struct ibs_meta *m);
 
+const char *governor_state_name(enum governor_state s);
+const char *governor_reason_name(enum governor_reason r);
+const char *governor_reason_help(enum governor_reason r);
+
 /* Names of numbers in the status; "unknown" for those of a later version. */
 const char *status_governor_state(const struct ibs_meta_status *st);
 const char *status_governor_reason(const struct ibs_meta_status *st);
@@ -37,6 +42,9 @@ extern const char *const work_names[];	       /* by enum ibs_work */
 extern const char *const push_outcome_names[]; /* by enum ibs_push_outcome */
 
 bool status_stopped(const struct ibs_meta_status *st);
+
+/* Assumed run time of the program while none has been measured. */
+#define GOVERNOR_BPF_ASSUMED_NS 500
 
 /* CPU time of a sample in the BPF program; "measured", or "assumed" until runs were timed. */
 double status_bpf_ns(const struct ibs_meta_status *st);
