@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pins.h"
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/rlimit.h"
 #include "base/trusted_dir.h"
 
 #include <bpf/bpf.h>
@@ -8,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,24 +200,55 @@ static int lock_dir(struct pins *p, struct err *err)
 		       p->links, p->links);
 }
 
-/* A kernel worker detaches unlinked programs; it takes less than this. */
-#define DETACH_MS 50
-
-/* Stop the sampling that a killed collector has left. */
-static void remove_links(struct pins *p)
+bool pins_have_links(const struct pins *p)
 {
-	const struct timespec ts = { .tv_nsec = DETACH_MS * 1000000L };
 	DIR *dir = opendir(p->links);
 	struct dirent *e;
 	bool any = false;
 
-	while (dir && (e = readdir(dir)))
-		if (*e->d_name != '.' && !unlinkat(dirfd(dir), e->d_name, 0))
-			any = true;
+	while (dir && !any && (e = readdir(dir)))
+		any = *e->d_name != '.';
 	if (dir)
 		closedir(dir);
-	if (any)
+	return any;
+}
+
+/* After a grace period the kernel drops an unlinked pin's reference; it takes less than this. */
+#define UNLINK_MS 50
+
+/*
+ * The last reference decides when the kernel closes the event: if it is a file of this process, before
+ * close() returns; if it is the pin, some milliseconds after the program was detached, and samples
+ * in between reach no program.
+ */
+void pins_end_links(struct pins *p)
+{
+	const struct timespec ts = { .tv_nsec = UNLINK_MS * 1000000L };
+	DIR *dir = opendir(p->links);
+	int *files = NULL;
+	size_t n = 0, room = 0;
+	struct dirent *e;
+	char path[512];
+
+	while (dir && (e = readdir(dir))) {
+		if (*e->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", p->links, e->d_name);
+		rlimit_files(1);
+		array_reserve(files, room, n + 1);
+		files[n] = bpf_obj_get(path);
+		n += files[n] >= 0;
+		unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+	if (n) {
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 		nanosleep(&ts, NULL);
+	}
+	for (size_t i = 0; i < n; i++)
+		close(files[i]);
+	free(files);
 }
 
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err)
@@ -236,7 +271,6 @@ int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err)
 		pins_close(p);
 		return ret;
 	}
-	remove_links(p);
 	*out = p;
 	return 0;
 }
@@ -471,7 +505,7 @@ void pins_remove(struct pins *p)
 {
 	close_fds(p);
 	unlink_all(p);
-	remove_links(p);
+	pins_end_links(p);
 	rmdir(p->links);
 	rmdir(p->dir);
 }

@@ -15,7 +15,7 @@ struct pins;
  * @dir:  created if needed
  * @mode: of the pins that readers open, such as 0644
  *
- * Stops the sampling that a killed collector has left.
+ * A killed collector may have left links, which sample on: pins_end_links().
  *
  * Return: 0; or a negative errno with @err:
  * -EBUSY   another collector owns it; @err names its process
@@ -23,6 +23,15 @@ struct pins;
  * -EPERM   other users could replace pins, as on a bpffs with the default mode 1777
  */
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
+
+/* True if a killed collector has left links. */
+bool pins_have_links(const struct pins *p);
+
+/*
+ * Remove the links, which stops the sampling that a killed collector has left. No sample is lost if
+ * the PMU is held meanwhile (perf/pmu_hold.h).
+ */
+void pins_end_links(struct pins *p);
 
 /**
  * pins_adopt() - resume the pinned counters, if they match

@@ -59,7 +59,7 @@ bool collector_usage_error(const struct collector *c)
 int collector_open(struct collector *c, struct err *err)
 {
 	const struct sampling *s = c->set.sampling;
-	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->event[0].pins, err);
+	int ret = collector_take_over(c, err);
 
 	ret = ret ?: requests_open(c, err) ?: users_open(c, err);
 	ret = ret ?: collector_begin(c, err);

@@ -2,6 +2,7 @@
 #include "collector_private.h"
 
 #include "base/clock.h"
+#include "perf/pmu_hold.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,21 +46,41 @@ static int log_adopted(struct collector_event *e, const char *dir, struct err *e
 }
 
 /* The second event has its pins in a directory below the first one's. */
-static int open_second_pins(struct collector *c, struct err *err)
+static int open_second_pins(struct collector *c, bool create, struct err *err)
 {
 	char dir[sizeof(c->set.pin_dir) + sizeof(IBS_PIN_SECOND) + 1];
 
 	snprintf(dir, sizeof(dir), "%s/" IBS_PIN_SECOND, c->set.pin_dir);
-	if (c->event[1].pins || (c->n_events == 1 && access(dir, F_OK)))
+	if (c->event[1].pins || (!create && access(dir, F_OK)))
 		return 0;
 	return pins_open(dir, c->set.pin_mode, &c->event[1].pins, err);
+}
+
+int collector_take_over(struct collector *c, struct err *err)
+{
+	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
+	struct pmu_hold *hold;
+	bool orphaned = false;
+	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->event[0].pins, err);
+
+	ret = ret ?: open_second_pins(c, false, err);
+	for (int i = 0; !ret && i < COLLECTOR_EVENTS; i++)
+		orphaned |= c->event[i].pins && pins_have_links(c->event[i].pins);
+	if (ret || !orphaned)
+		return ret;
+	hold = pmu_hold(pmus, sizeof(pmus) / sizeof(pmus[0]));
+	for (int i = 0; i < COLLECTOR_EVENTS; i++)
+		if (c->event[i].pins)
+			pins_end_links(c->event[i].pins);
+	pmu_release(hold);
+	return 0;
 }
 
 /* With one event, remove the second event's pins: to readers the counters would look stalled. */
 static int remove_second_pins(struct collector *c, struct err *err)
 {
 	struct pins **pins = &c->event[1].pins;
-	int ret = open_second_pins(c, err);
+	int ret = open_second_pins(c, false, err);
 
 	if (*pins)
 		pins_remove(*pins);
@@ -93,7 +114,7 @@ int collector_begin(struct collector *c, struct err *err)
 		c->event[i].c = c;
 		c->event[i].sampling = &c->set.sampling[i];
 	}
-	ret = c->n_events > 1 ? open_second_pins(c, err) : 0;
+	ret = c->n_events > 1 ? open_second_pins(c, true, err) : 0;
 	for_each_event (e, c)
 		ret = ret ?: begin_event(e, err);
 	if (ret)

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""takeover.py [--steps N] [--seed N] [KERNEL:GEN ...]: a collector that is killed, replaced, restarted
+and changed in random order, on emulated hardware: its ledger has every sample that the hardware
+delivered, to the unit.
+
+Only the collector samples, so every line of the log is its own. The hardware may latch a sample that
+the kernel discards unread when it stops an event: the PMU counted its period, so it may be unseen.
+"""
+import json
+import random
+import re
+import sys
+
+import guest
+from guest import Skip, need
+
+PERIOD = 100000
+KINDS = 'kill kill early term hup period plan event lines latency cgroup reset'.split()
+
+SCRIPT = r'''
+D=/sys/fs/bpf/takeover
+printf 'period = %d\nmax-overhead = off\nnmi-cost = 1us\nmax-bpf-time = off\n' $PERIOD > /tmp/conf
+serve() {       # in the background, until it samples
+    : > $O/takeover.last
+    ibscope serve --config /tmp/conf -e ibs_op// --pin-dir $D --control /run/ibscope/control 2>> $O/takeover.last & S=$!
+    for i in $(seq 200); do
+        grep -q 'ibscope: .* CPUs' $O/takeover.last && break
+        kill -0 $S 2> /dev/null || break
+        [ $1 ] && return
+        sleep 0.05
+    done
+}
+ended() { cat $O/takeover.last >> $O/takeover.err; }
+kill_() { kill -KILL $S; wait $S; ended; sleep $1; serve; sleep 0.4; }
+early() { kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4; }
+term() { kill -TERM $S; wait $S || echo "exit $?" >> $O/takeover.failed; ended; serve; sleep 0.4; }
+hup() {
+    printf 'period = %d\nmax-overhead = off\nnmi-cost = 1us\nmax-bpf-time = off\n' $1 > /tmp/conf
+    kill -HUP $S; sleep 0.6
+}
+set_() { ibscope ctl --pin-dir $D set "$@" >> $O/takeover.said 2>&1 || echo "set $*" >> $O/takeover.failed; sleep 0.4; }
+reset() { ibscope ctl --pin-dir $D reset >> $O/takeover.said 2>&1 || echo reset >> $O/takeover.failed; sleep 0.2; }
+state() { echo "$(cut -d' ' -f1 /proc/uptime) $* $(ibscope ctl --pin-dir $D -e ibs_op --json ledger | tr -d '\n')" >> $O/takeover.states; }
+'''
+
+END = r'''
+kill -TERM $S; wait $S; ended; sleep 0.3
+state end
+run takeover ibscope ctl --pin-dir $D -e ibs_op --json ledger
+rm -r $D
+'''
+
+
+class Steps:
+    """Random steps, each with a way back to the options before."""
+
+    def __init__(self, guest, seed, only):
+        self.guest, self.rng, self.kinds = guest, random.Random(seed), only or KINDS
+
+    def period(self):
+        return self.guest.new_period(self.rng.choice((60000, 100000, 200000)))
+
+    def one(self):
+        pick = self.rng.choice
+        kind = pick(self.kinds)
+        return {
+            'kill': lambda: 'kill_ %.2f' % self.rng.choice((0, 0.02, 0.5, 1.2)),
+            'early': lambda: 'early %.2f' % self.rng.uniform(0.02, 1),
+            'term': lambda: 'term',
+            'hup': lambda: 'hup %d' % self.period(),
+            'period': lambda: 'set_ period=%d' % self.period(),
+            'plan': lambda: 'set_ plan=%s' % pick(('off', 'hw', 'sched', 'hw,sched')),
+            'event': lambda: 'set_ %s' % pick(('event=ibs_op//,ibs_fetch// period=%d,1000000' % self.period(), 'event=')),
+            'lines': lambda: 'set_ %s' % pick(('hot-lines', 'hot-lines=')),
+            'latency': lambda: 'set_ %s' % pick(('min-lat=20', 'min-lat=', 'max-lat=600')),
+            'cgroup': lambda: 'set_ %s' % pick(('cgroup=/a', 'cgroup=/s', 'cgroup=')),
+            'reset': lambda: 'reset',
+        }[kind]()
+
+
+def scenarios(guest, steps, seed, only=()):
+    """Append @steps random steps to the guest's script, and the check of the ledger."""
+    random_steps = Steps(guest, seed, only)
+    plan = [random_steps.one() for _ in range(steps)]
+    guest.do('PERIOD=%d' % guest.new_period(PERIOD) + SCRIPT)
+    guest.do('touch $O/takeover.failed $O/takeover.said; quiet 0; serve; sleep 0.5')
+    for step in plan:
+        guest.do('%s\nstate "%s"' % (step, step))
+    guest.do(END)
+    guest.check('takeover: seed %d, %d steps' % (seed, steps), check, guest)
+
+
+def check(guest):
+    failed = guest.read('takeover.failed')
+    need(not failed, failed + guest.read('takeover.said')[-2000:])
+    ledger = json.loads(guest.stdout('takeover'))
+    lines = sorted((x for run in guest.lines.values() for x in run), key=lambda x: x.virtual_ns)
+    dropped = sum(x.dropped for x in lines)
+    delivered = len(lines) - dropped
+    counted = ledger['seen'] + ledger['unseen']
+    need(delivered <= counted <= delivered + dropped, 'delivered %d, %d in the ledger (%d seen, %d unseen), '
+         'dropped %d' % (delivered, counted, ledger['seen'], ledger['unseen'], dropped))
+    return '%d delivered = %d seen + %d unseen, but for %d of %d dropped' % (
+        delivered, ledger['seen'], ledger['unseen'], counted - delivered, dropped)
+
+
+def main():
+    ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('--steps', type=int, default=40, metavar='N', help='how many (default 40)')
+    ap.add_argument('--only', nargs='+', default=(), choices=KINDS, metavar='KIND', help='only steps of these kinds')
+    ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=['5.10:zen3', '6.1:zen4', '6.12:zen4', '7.2:zen5'])
+    args = ap.parse_args()
+
+    def make(work, report):
+        guests = []
+        for p in args.pairs:
+            g = guest.Guest(*p.split(':'), work, report, '-takeover')
+            scenarios(g, args.steps, args.seed, args.only)
+            guests.append(g)
+        return guests
+
+    return guest.run_guests(args, make)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
