@@ -86,7 +86,7 @@ enum table_column {
 
 /* Maximum number of names of group keys in a row. */
 #define TABLE_NAMES LABEL_N
-#define TABLE_KEYS  40 /* and of a recording's */
+#define TABLE_KEYS  LABEL_ALL /* and of a recording's */
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */
