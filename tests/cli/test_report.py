@@ -179,6 +179,16 @@ class Report(unittest.TestCase):
                            for s in self.samples]
             self.check_rows(by, of_dump, samples)
 
+    def test_prefetches(self):
+        samples = [dict(s, prefetch=('none', 'software')[s['sw_pf']] if 'sw_pf' in s else None) for s in self.samples]
+        r = self.check_rows('op,prefetch', ['op', 'prefetch'], samples)
+        pairs = {tuple(row['labels'].values()) for row in r['rows']}
+        self.assertGreaterEqual(pairs, {('load', 'none'), ('store', 'none'), ('branch', None)})
+        self.assertEqual({p for op, p in pairs if op in ('branch', 'other')}, {None})
+        p = run('report', '-e', 'ibs_fetch//', '--by', 'prefetch', self.file)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn('--by prefetch: samples of ibs_fetch do not have that', p.stderr)
+
     def test_order_of_keys(self):
         for by in ('op,src', 'src,op', 'cpu,src,comm'):
             self.assertEqual(self.report('--by', by)['by'], by.split(','))

@@ -57,6 +57,8 @@ static void fill(struct trace_event *ev, __u64 n)
 	s->op.nregs = IBS_OP_REG_FIXED;
 	s->op.present = (1u << IBS_OP_REG_FIXED) - 1;
 	ibs_sim_op(1, s->cpu, n, CAPS, s->op.reg);
+	if (n % 5 == 0 && s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_LD_OP)
+		s->op.reg[IBS_OP_DATA3] |= IBS_OP_DATA3_SW_PF; /* the simulation has none */
 	s->op.reg[IBS_DC_LINADDR] = 0x7f0000000000 + (r >> 20 & 0x1ff);
 	s->op.reg[IBS_DC_PHYSADDR] = 0x100000 + (r >> 20 & 0x1ff);
 }
@@ -124,6 +126,10 @@ static const char *plain_label(const struct trace_event *ev, enum label key, boo
 		addr = s->op.reg[phys ? IBS_DC_PHYSADDR : IBS_DC_LINADDR];
 		sprintf(buf, "0x%llx", addr & ~63ull);
 		return buf;
+	case LABEL_PREFETCH:
+		return !op || !(s->op.reg[IBS_OP_DATA3] & 3) ? NULL
+		       : s->op.reg[IBS_OP_DATA3] >> 21 & 1   ? "software"
+							     : "none";
 	case LABEL_EVENT:
 		return pmus[s->pmu].name;
 	default:
@@ -238,9 +244,10 @@ static struct report *make(const char *by, enum ibs_metric metric, bool phys)
 
 static void test_model(void **state)
 {
-	static const char *const by[] = { "src",      "op,src", "cgroup",      "pid",
-					  "tid,cpu",  "comm",	"ip",	       "line",
-					  "line,cpu", "event",	"event,op,src" };
+	static const char *const by[] = { "src",	"op,src", "cgroup",	  "pid",
+					  "tid,cpu",	"comm",	  "ip",		  "line",
+					  "line,cpu",	"event",  "event,op,src", "prefetch",
+					  "op,prefetch" };
 	struct report_order order = { .sort = REPORT_COLUMN_TOTAL };
 
 	(void)state;
@@ -361,7 +368,7 @@ static void test_absent_registers(void **state)
 
 	(void)state;
 	ev.sample.op.reg[IBS_OP_DATA3] = ~0ull;
-	assert_int_equal(report_keys_parse("src,op,line", opts.by, &opts.n_by, NULL), 0);
+	assert_int_equal(report_keys_parse("src,op,line,prefetch", opts.by, &opts.n_by, NULL), 0);
 	opts.metric = IBS_METRIC_TAG_TO_RET;
 	assert_int_equal(report_new(&opts, &r, NULL), 0);
 	assert_int_equal(report_add(r, &ev), 0);
@@ -370,6 +377,7 @@ static void test_absent_registers(void **state)
 	assert_null(t.rows[0].label[0]);
 	assert_null(t.rows[0].label[1]);
 	assert_null(t.rows[0].label[2]);
+	assert_null(t.rows[0].label[3]);
 	assert_int_equal(t.rows[0].valid, 0);
 	assert_int_equal(t.rows[0].loads, 0);
 	report_table_free(&t);

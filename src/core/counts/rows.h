@@ -92,6 +92,8 @@ enum {
 	X(SPACE, "space", KEY_OF_OP | KEY_OF_HOST, space_word, space_of,                          \
 	  "address space of page and line: a pid or kernel")                                      \
 	X(PAGE_SIZE, "page_size", 0, page_size_word, number_of, "size of the data's page, bytes") \
+	X(PREFETCH, "prefetch", KEY_OF_OP, prefetch_word, prefetch_of,                            \
+	  "software prefetch, or none; hardware prefetches are not ops, thus not sampled")        \
 	X(RANK, "rank", KEY_TASKS, rank_word, number_of, "MPI rank of the process")               \
 	X(HOST, "host", 0, host_word, text_of, "machine that recorded")                           \
 	X(REGION, "region", KEY_TASKS, region_word, text_of, "regions that the program named")    \

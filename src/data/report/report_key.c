@@ -269,6 +269,12 @@ static bool itlb_word(const struct key_sample *k, __u64 *word)
 	return f->present >> IBS_FETCH_CTL & 1;
 }
 
+/* The bit is valid for memory accesses only. */
+static bool prefetch_word(const struct key_sample *k, __u64 *word)
+{
+	return ibs_op_field(&k->ev->sample.op, IBS_OP_FIELD_SW_PF, word);
+}
+
 static bool mode_word(const struct key_sample *k, __u64 *word)
 {
 	const struct trace_sample *s = &k->ev->sample;
@@ -499,6 +505,11 @@ static const char *space_of(const struct key_value *v)
 static const char *mode_of(const struct key_value *v)
 {
 	return v->word == IBS_MODE_KERNEL ? "kernel" : "user";
+}
+
+static const char *prefetch_of(const struct key_value *v)
+{
+	return v->word ? "software" : "none";
 }
 
 static const char *src_of(const struct key_value *v)
