@@ -77,7 +77,7 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 	if (ret)
 		return ret;
 	if (c->json)
-		collector_print_json(stdout, now, n);
+		collector_print_json(stdout, now, n, NULL);
 	else
 		collector_print(stdout, now, n);
 	if (collector_alive(&now[0].meta))

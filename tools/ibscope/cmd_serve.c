@@ -4,7 +4,6 @@
 #include "c2c_live.h"
 #include "c2c_served.h"
 #include "collector/collector.h"
-#include "base/json.h"
 #include "base/signals.h"
 #include "counts/snapshot.h"
 #include "base/clock.h"
@@ -41,34 +40,22 @@ static void usage(const struct collector *c)
 	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-static void print_pushing(FILE *f, const struct reading *r, unsigned int n)
-{
-	const char *failure = push_failure(pushing);
-	json_t *o = collector_json(r, n), *push = json_object_get(o, "push");
-
-	json_object_set_new(push, "pending", json_boolean(push_pending(pushing)));
-	json_object_set_new(push, "failure", *failure ? json_text(failure) : json_null());
-	json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	fputc('\n', f);
-	json_decref(o);
-}
-
 static void print_status(FILE *f, bool json, const struct collector_state *of, unsigned int n)
 {
+	const struct reading_push push = { pushing && push_pending(pushing),
+					   pushing ? push_failure(pushing) : "" };
 	struct reading r[COLLECTOR_EVENTS];
 
 	for (unsigned int i = 0; i < n; i++) {
 		reading_begin(&r[i], &of[i].meta);
 		reading_finish(&r[i], &of[i].now.ledger, snapshot_groups(&of[i].now));
 	}
-	if (json && pushing)
-		print_pushing(f, r, n);
-	else if (json)
-		collector_print_json(f, r, n);
+	if (json)
+		collector_print_json(f, r, n, pushing ? &push : NULL);
 	else
 		collector_print(f, r, n);
-	if (!json && pushing && *push_failure(pushing))
-		fprintf(f, "push: %s\n", push_failure(pushing));
+	if (!json && *push.failure)
+		fprintf(f, "push: %s\n", push.failure);
 }
 
 struct serve_opts {

@@ -69,42 +69,48 @@ void ledger_print(FILE *f, const struct ledger *l)
 }
 
 /* Reasons of one kind with nonzero counts. */
-static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
+static void put_reasons(struct json_writer *w, const char *key, const struct ledger *l,
+			enum ibs_outcome_kind kind)
 {
-	json_t *o = json_object();
-
+	json_begin_object(w, key);
 	for (int i = 0; i < IBS_OUTCOME_N; i++)
 		if (outcome_kind(i) == kind && l->outcome[i])
-			json_object_set_new(o, outcome_name(i), json_integer(l->outcome[i]));
-	return o;
+			json_put_u64(w, outcome_name(i), l->outcome[i]);
+	json_end(w);
 }
 
-json_t *ledger_json(const struct ledger *l)
+static void put_members(struct json_writer *w, const struct ledger *l)
 {
-	return json_pack(
-		"{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
-		"aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED), "forwarded",
-		(json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
-		json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
-		json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
-		l->pmu_exact ? json_integer(l->unseen) : json_null(), "dropped_by_hardware",
-		l->dropped_known ? json_integer(l->dropped) : json_null(), "tagged_undelivered",
-		l->undelivered_known ? json_integer(l->undelivered) : json_null());
+	json_put_u64(w, "seen", l->seen);
+	json_put_u64(w, "aggregated", ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
+	json_put_u64(w, "forwarded", ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
+	put_reasons(w, "filtered", l, IBS_OUTCOME_KIND_FILTERED);
+	put_reasons(w, "lost", l, IBS_OUTCOME_KIND_LOST);
+	json_put_known(w, "unseen", l->pmu_exact, l->unseen);
+	json_put_known(w, "dropped_by_hardware", l->dropped_known, l->dropped);
+	json_put_known(w, "tagged_undelivered", l->undelivered_known, l->undelivered);
+}
+
+void ledger_put(struct json_writer *w, const struct ledger *l)
+{
+	json_begin_object(w, "ledger");
+	put_members(w, l);
+	json_end(w);
 }
 
 void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json)
 {
-	json_t *o;
+	struct json_writer w = { .f = f };
 
 	if (json) {
-		o = ledger_json(l);
+		json_begin_object(&w, NULL);
+		put_members(&w, l);
 		if (event)
-			json_object_set_new(o, "event", json_string(event));
-		json_dumpf(o, f, JSON_COMPACT);
-		json_decref(o);
-	} else {
-		fprintf(f, "%s%s", event ?: "", event ? ": " : "");
-		ledger_print(f, l);
+			json_put_text(&w, "event", event);
+		json_finish(&w);
+		return;
 	}
+	fprintf(f, "%s%s", event ?: "", event ? ": " : "");
+	ledger_print(f, l);
 	fputc('\n', f);
 }

@@ -3,8 +3,9 @@
 #ifndef IBSCOPE_SNAPSHOT_H
 #define IBSCOPE_SNAPSHOT_H
 
+#include "base/json_writer.h"
+
 #include <ibscope/maps.h>
-#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -18,8 +19,8 @@ struct series {
 	__u64 cycles; /* miss cycles: sum of latency times ops; 0 with a nonzero sum: unknown */
 	/* These count only loads that missed L1, and only with a miss latency as metric: */
 	__u64 open_n, open; /* samples with a valid number of open requests, and their sum */
-	__u64 state_n; /* samples with a valid line state in the cache it came from */
-	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
+	__u64 state_n;	    /* samples with a valid line state in the cache it came from */
+	__u64 hitm;	    /* miss cycles (latencies if those are unknown) of modified lines */
 	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
 	double price;
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
@@ -147,8 +148,8 @@ long long ledger_residual(const struct ledger *l);
 /* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
 void ledger_print(FILE *f, const struct ledger *l);
 
-/* The same as an object; the caller owns it. */
-json_t *ledger_json(const struct ledger *l);
+/* The same as the member "ledger". */
+void ledger_put(struct json_writer *w, const struct ledger *l);
 
 /* Print either on a separate line, prefixed with the event unless NULL. */
 void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json);

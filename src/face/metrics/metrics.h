@@ -4,6 +4,7 @@
 #define IBSCOPE_METRICS_H
 
 #include "base/err.h"
+#include "base/json_writer.h"
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -113,6 +114,7 @@ size_t metrics_bytes(const struct metrics *m);
 struct metrics_cursor {
 	unsigned int metric;
 	size_t group;
+	struct json_writer json;
 };
 
 /* Text being written; the caller frees @s. */

@@ -2,7 +2,6 @@
 #include "metrics_private.h"
 #include "base/std.h"
 
-#include "base/utf8.h"
 #include "counts/rows.h"
 
 #include <ibscope/fetch.h>
@@ -20,16 +19,14 @@ static void free_group(struct metrics_group *g)
 
 /* A writer of a group's labels, in both forms. */
 struct label_writer {
-	FILE *text, *json;
-	bool any;
+	FILE *text;
+	struct json_writer json;
 };
 
 /* To Prometheus, an empty label equals no label. */
 static void put_label(struct label_writer *w, const char *name, const char *value)
 {
-	fprintf(w->json, "%s\"%s\":", w->any ? "," : "", name);
-	utf8_put_json(w->json, value);
-	w->any = true;
+	json_put_text(&w->json, name, value);
 	if (!*value)
 		return;
 	metric_write_label(w->text, "", name, value);
@@ -67,11 +64,11 @@ static void set_labels(struct metrics_group *g, const struct metrics_groups *all
 {
 	size_t text_len, json_len;
 	struct label_writer w = { .text = xmemopen(&g->labels, &text_len),
-				  .json = xmemopen(&g->json, &json_len) };
+				  .json.f = xmemopen(&g->json, &json_len) };
 
 	put_labels(&w, all, key, name, other);
 	xmemclose(w.text);
-	xmemclose(w.json);
+	xmemclose(w.json.f);
 }
 
 /* Find or create the group with the labels of @key. */

@@ -15,9 +15,9 @@ struct metrics_group {
 	char *json;   /* the same as members of a JSON object */
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
-	__u64 timed[IBS_SRC_N];	      /* those of kinds of op with latencies */
-	struct tlb_counts tlb;	      /* for fetches, the instruction TLB */
-	struct series src[IBS_SRC_N]; /* all kinds of ops together */
+	__u64 timed[IBS_SRC_N];		      /* those of kinds of op with latencies */
+	struct tlb_counts tlb;		      /* for fetches, the instruction TLB */
+	struct series src[IBS_SRC_N];	      /* all kinds of ops together */
 };
 
 /* Empty if all is zero except the first three. */
@@ -73,8 +73,7 @@ struct metrics {
 	struct metrics_facts facts;
 	struct metrics_opts opts;
 	struct metrics_groups groups;
-	char *json; /* the collector as members of a JSON object, followed by the groups */
-	size_t json_len;
+	char *why;		/* there are no counters; NULL: there are */
 	struct metrics *second; /* of ibs_fetch, if both events are sampled; else NULL */
 };
 

@@ -48,26 +48,6 @@ static int compare_samples(const void *pa, const void *pb)
 	return a->samples > b->samples ? -1 : a->samples < b->samples;
 }
 
-/* The JSON object up to its list of groups. */
-static void write_json(struct metrics *m, const char *why)
-{
-	const bool read = m->facts.state == METRICS_READ;
-	json_t *o = read ? collector_json(&m->facts.reading, 1) : json_object();
-	char *text;
-
-	json_object_set_new(o, "collector",
-			    m->facts.state == METRICS_FAILED ? json_null() : json_boolean(read));
-	if (why)
-		json_object_set_new(o, "why", collector_json_text(why));
-	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	json_decref(o);
-	if (!text)
-		out_of_memory();
-	m->json = xasprintf("%.*s,\"containers\":[", (int)strlen(text) - 1, text);
-	m->json_len = strlen(m->json);
-	free(text);
-}
-
 static int read_counts(struct metrics *m, const struct metrics_source *src, struct err *err)
 {
 	struct pass p = { .src = src, .groups = &m->groups };
@@ -109,7 +89,6 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 		metrics_free(m);
 		return ret;
 	}
-	write_json(m, NULL);
 	*out = m;
 	return 0;
 }
@@ -151,7 +130,7 @@ struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,
 	m->facts.state = state;
 	m->facts.self = *self;
 	process_stats_read(&m->facts.process);
-	write_json(m, why);
+	m->why = xstrdup(why);
 	return m;
 }
 
@@ -161,7 +140,7 @@ void metrics_free(struct metrics *m)
 		return;
 	metrics_free(m->second);
 	metrics_groups_free(&m->groups);
-	free(m->json);
+	free(m->why);
 	free(m);
 }
 
@@ -176,8 +155,7 @@ const char *metrics_detail_name(unsigned int i)
 
 size_t metrics_bytes(const struct metrics *m)
 {
-	return sizeof(*m) + m->groups.bytes + m->json_len +
-	       (m->second ? metrics_bytes(m->second) : 0);
+	return sizeof(*m) + m->groups.bytes + (m->second ? metrics_bytes(m->second) : 0);
 }
 
 int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err)

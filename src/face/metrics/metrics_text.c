@@ -91,101 +91,127 @@ static bool text_piece(const struct metrics *m, enum metrics_format format,
 
 /* --- JSON --- */
 
-static void put_percentile(struct metrics_buf *b, const char *name, const struct series *s,
-			   double q)
+static void put_percentile(struct json_writer *w, const char *key, const struct series *s, double q)
 {
 	long p = series_percentile(s, q);
 
-	if (p >= 0) {
-		buf_number(b, name, p, "");
-	} else {
-		buf_text(b, name);
-		buf_text(b, "null");
-	}
+	json_put_known(w, key, p >= 0, p);
 }
 
-static void put_source(struct metrics_buf *b, const struct metrics_group *g, int src, bool fetch)
+static void put_source(struct json_writer *w, const struct metrics_group *g, int src, bool fetch)
 {
 	const struct series *s = &g->src[src];
-	const char *sep = "";
 
-	buf_text(b, fetch ? fetch_class_name(src) : src_name(src));
-	buf_text(b, fetch ? "\":{\"itlb\":{" : "\":{\"ops\":{");
-	for (int op = 0; op < IBS_LAYOUT_OPS; op++) {
-		if (!g->count[op][src])
-			continue;
-		buf_text(b, sep);
-		buf_text(b, "\"");
-		buf_text(b, fetch ? itlb_name(op) : op_kind_name(op));
-		buf_number(b, "\":", g->count[op][src], "");
-		sep = ",";
-	}
-	buf_number(b, "},\"samples\":", s->samples, "");
-	buf_number(b, fetch ? ",\"estimated_fetches\":" : ",\"estimated_ops\":", s->ops, "");
-	buf_number(b, ",\"valid\":", s->valid, "");
-	buf_number(b, ",\"sum\":", s->sum, "");
-	if (isnan(series_miss_cycles(s)))
-		buf_text(b, ",\"miss_cycles\":null");
-	else
-		buf_number(b, ",\"miss_cycles\":", series_miss_cycles(s), "");
-	put_percentile(b, ",\"p50\":", s, 0.5);
-	put_percentile(b, ",\"p90\":", s, 0.9);
-	put_percentile(b, ",\"p99\":", s, 0.99);
-	buf_text(b, ",\"buckets\":[");
-	sep = "[";
+	json_begin_object(w, fetch ? fetch_class_name(src) : src_name(src));
+	json_begin_object(w, fetch ? "itlb" : "ops");
+	for (int op = 0; op < IBS_LAYOUT_OPS; op++)
+		if (g->count[op][src])
+			json_put_u64(w, fetch ? itlb_name(op) : op_kind_name(op),
+				     g->count[op][src]);
+	json_end(w);
+	json_put_u64(w, "samples", s->samples);
+	json_put_u64(w, fetch ? "estimated_fetches" : "estimated_ops", s->ops);
+	json_put_u64(w, "valid", s->valid);
+	json_put_u64(w, "sum", s->sum);
+	json_put_known(w, "miss_cycles", !isnan(series_miss_cycles(s)), series_miss_cycles(s));
+	put_percentile(w, "p50", s, 0.5);
+	put_percentile(w, "p90", s, 0.9);
+	put_percentile(w, "p99", s, 0.99);
+	json_begin_array(w, "buckets");
 	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
 		if (!s->buckets[i])
 			continue;
-		buf_number(b, sep, ibs_lat_le(i), ",");
-		buf_number(b, "", s->buckets[i], "]");
-		sep = ",[";
+		json_begin_array(w, NULL);
+		json_put_u64(w, NULL, ibs_lat_le(i));
+		json_put_u64(w, NULL, s->buckets[i]);
+		json_end(w);
 	}
-	buf_text(b, "]}");
+	json_end(w);
+	json_end(w);
 }
 
-static void put_group(struct metrics_buf *b, const struct metrics_group *g, bool fetch)
+static void put_group(struct json_writer *w, const struct metrics_group *g, bool fetch)
 {
 	const struct tlb_counts *t = &g->tlb;
-	const char *sep = "\"";
 
-	buf_text(b, g->json);
-	buf_number(b, *g->json ? ",\"tlb\":{\"l2_hit\":" : "\"tlb\":{\"l2_hit\":", t->l2_hit, "");
-	buf_number(b, ",\"l2_miss\":", t->l2_miss, "");
-	buf_number(b, ",\"l2_hit_ops\":", t->l2_hit_ops, "");
-	buf_number(b, ",\"l2_miss_ops\":", t->l2_miss_ops, "");
-	buf_number(b, ",\"refills\":", t->refills, "");
-	buf_number(b, ",\"refill_cycles\":", t->refill_cycles, "},\"sources\":{");
-	if (fetch)
-		buf_text(b, "},\"fetches\":{");
-	for (int src = 0; src < IBS_SRC_N; src++) {
-		if (!g->src[src].samples)
-			continue;
-		buf_text(b, sep);
-		put_source(b, g, src, fetch);
-		sep = ",\n\"";
+	json_line_break(w);
+	json_begin_object(w, NULL);
+	if (*g->json)
+		json_put_raw(w, NULL, g->json);
+	json_begin_object(w, "tlb");
+	json_put_u64(w, "l2_hit", t->l2_hit);
+	json_put_u64(w, "l2_miss", t->l2_miss);
+	json_put_u64(w, "l2_hit_ops", t->l2_hit_ops);
+	json_put_u64(w, "l2_miss_ops", t->l2_miss_ops);
+	json_put_u64(w, "refills", t->refills);
+	json_put_u64(w, "refill_cycles", t->refill_cycles);
+	json_end(w);
+	json_begin_object(w, "sources");
+	if (fetch) {
+		json_end(w);
+		json_begin_object(w, "fetches");
 	}
-	buf_text(b, "}}");
+	for (int src = 0; src < IBS_SRC_N; src++)
+		if (g->src[src].samples)
+			put_source(w, g, src, fetch);
+	json_end(w);
+	json_end(w);
+}
+
+/* The collector, up to its list of groups. */
+static void put_collector(struct json_writer *w, const struct metrics_facts *facts, const char *why)
+{
+	const bool read = facts->state == METRICS_READ;
+
+	if (read)
+		collector_put(w, &facts->reading, 1, NULL);
+	if (facts->state == METRICS_FAILED)
+		json_put_null(w, "collector");
+	else
+		json_put_bool(w, "collector", read);
+	if (why)
+		collector_put_text(w, "why", why);
+	json_begin_array(w, "containers");
 }
 
 /* Write the collector, then its groups: each is a "metric" of the cursor. Then the other event. */
-static bool json_piece(const struct metrics *m, struct metrics_cursor *c, struct metrics_buf *b)
+static bool json_piece(const struct metrics *m, struct metrics_cursor *c)
 {
 	const unsigned int event = c->metric / 2;
 	const struct metrics *of = event ? m->second : m;
+	struct json_writer *w = &c->json;
 
-	if (event > 1 || !of)
+	if (event > 1 || !of) {
+		if (w->depth)
+			json_finish(w);
 		return false;
+	}
 	if (c->metric % 2 == 0) {
-		buf_put(b, of->json, of->json_len);
+		w->precision = READING_PRECISION;
+		json_begin_object(w, event ? "fetch" : NULL);
+		put_collector(w, &of->facts, of->why);
 		c->metric++;
 	} else if (c->group < of->groups.n) {
-		buf_text(b, c->group ? ",\n{" : "\n{");
-		put_group(b, of->groups.group[c->group++], of->groups.fetch);
+		put_group(w, of->groups.group[c->group++], of->groups.fetch);
 	} else {
-		buf_text(b, event ? "\n]}}\n" : m->second ? "\n],\"fetch\":" : "\n]}\n");
-		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
+		json_end(w);
+		c->metric++;
+		c->group = 0;
 	}
 	return true;
+}
+
+static bool json_pieces(const struct metrics *m, struct metrics_cursor *c, struct metrics_buf *b)
+{
+	bool more = true;
+	char *text;
+	size_t n;
+
+	c->json.f = xmemopen(&text, &n);
+	while (more && ftell(c->json.f) < PIECE)
+		more = json_piece(m, c);
+	put_stream(b, c->json.f, &text, &n);
+	return more;
 }
 
 /* --- all together --- */
@@ -196,8 +222,10 @@ bool metrics_text(const struct metrics *m, enum metrics_format format, struct me
 	const size_t enough = b->n + PIECE;
 	bool more = true;
 
+	if (format == METRICS_JSON)
+		return json_pieces(m, c, b);
 	while (more && b->n < enough)
-		more = format == METRICS_JSON ? json_piece(m, c, b) : text_piece(m, format, c, b);
+		more = text_piece(m, format, c, b);
 	return more;
 }
 

@@ -295,106 +295,101 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 
 /* --- JSON --- */
 
-json_t *collector_json_text(const char *text)
+void collector_put_text(struct json_writer *w, const char *key, const char *text)
 {
 	char *escaped;
 	size_t n;
 	FILE *f = xmemopen(&escaped, &n);
-	json_t *s;
 
 	utf8_put(f, text);
 	xmemclose(f);
-	s = json_string(escaped);
+	json_put_text(w, key, escaped);
 	free(escaped);
-	return s;
 }
 
-/* Unknown is null. */
-static json_t *known(__u64 value, bool is_known)
-{
-	return is_known ? json_integer(value) : json_null();
-}
-
-static json_t *known_real(double value, bool is_known)
-{
-	return is_known ? json_real(value) : json_null();
-}
-
-static json_t *governor_json(const struct reading *r)
+static void put_governor(struct json_writer *w, const struct reading *r)
 {
 	const struct ibs_meta_status *st = &r->meta.status;
-	json_t *changes = json_object(), *o;
 
+	json_begin_object(w, "governor");
+	json_put_text(w, "state", status_governor_state(st));
+	json_put_text(w, "reason", status_governor_reason(st));
+	json_put_double(w, "budget", st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN);
+	json_put_double(w, "overhead", st->overhead_ppb / 1e9);
+	json_put_double(w, "overhead_s", st->overhead_ns / 1e9);
+	json_put_known(w, "period_asked", st->period_asked, st->period_asked);
+	json_put_u64(w, "nmi_ns", st->nmi_ns);
+	json_put_text(w, "nmi_source", status_nmi_source(st));
+	json_put_double(w, "bpf_ns", status_bpf_ns(st));
+	json_put_text(w, "bpf_source", status_bpf_source(st));
+	json_put_known(w, "kernel_max_sample_rate", st->kernel_rate, st->kernel_rate);
+	json_put_u64(w, "kernel_rate_lowered", st->kernel_lowered);
+	json_begin_object(w, "changes");
 	for (int i = GOVERNOR_REASON_NONE + 1; i < GOVERNOR_REASON_N; i++)
 		if (st->governor_changes[i])
-			json_object_set_new(changes, governor_reason_name(i),
-					    json_integer(st->governor_changes[i]));
-	o = json_pack("{s:s, s:s, s:o, s:f, s:f, s:o, s:I, s:s, s:f, s:s, s:o, s:I, s:o}", "state",
-		      status_governor_state(st), "reason", status_governor_reason(st), "budget",
-		      known_real(st->budget_ppb / 1e9, st->budget_ppb), "overhead",
-		      st->overhead_ppb / 1e9, "overhead_s", st->overhead_ns / 1e9, "period_asked",
-		      known(st->period_asked, st->period_asked), "nmi_ns", (json_int_t)st->nmi_ns,
-		      "nmi_source", status_nmi_source(st), "bpf_ns", status_bpf_ns(st),
-		      "bpf_source", status_bpf_source(st), "kernel_max_sample_rate",
-		      known(st->kernel_rate, st->kernel_rate), "kernel_rate_lowered",
-		      (json_int_t)st->kernel_lowered, "changes", changes);
+			json_put_u64(w, governor_reason_name(i), st->governor_changes[i]);
+	json_end(w);
 	if (status_stopped(st))
-		json_object_set_new(o, "retry_s", json_real(retry_s(r)));
-	return o;
+		json_put_double(w, "retry_s", retry_s(r));
+	json_end(w);
 }
 
-static json_t *work_json(const struct ibs_meta_status *st)
+static void put_work(struct json_writer *w, const struct ibs_meta_status *st)
 {
-	json_t *o = json_object();
-
-	for (int i = 0; i < IBS_WORK_N; i++)
-		json_object_set_new(o, work_names[i],
-				    json_pack("{s:f, s:f}", "cpu_s", st->work_ns[i] / 1e9,
-					      "delayed_s", st->work_delayed_ns[i] / 1e9));
-	return o;
-}
-
-static json_t *pushed_json(const struct ibs_push_counts *c)
-{
-	json_t *profiles = json_object(), *samples = json_object();
-
-	for (int i = 0; i < IBS_PUSH_N; i++) {
-		json_object_set_new(profiles, push_outcome_names[i], json_integer(c->profiles[i]));
-		json_object_set_new(samples, push_outcome_names[i], json_integer(c->samples[i]));
+	json_begin_object(w, "work");
+	for (int i = 0; i < IBS_WORK_N; i++) {
+		json_begin_object(w, work_names[i]);
+		json_put_double(w, "cpu_s", st->work_ns[i] / 1e9);
+		json_put_double(w, "delayed_s", st->work_delayed_ns[i] / 1e9);
+		json_end(w);
 	}
-	return json_pack("{s:o, s:o, s:I}", "profiles", profiles, "samples", samples, "retries",
-			 (json_int_t)c->retries);
+	json_end(w);
+}
+
+static void put_outcomes(struct json_writer *w, const char *key, const __u64 *n)
+{
+	json_begin_object(w, key);
+	for (int i = 0; i < IBS_PUSH_N; i++)
+		json_put_u64(w, push_outcome_names[i], n[i]);
+	json_end(w);
+}
+
+static void put_push(struct json_writer *w, const struct ibs_push_counts *c,
+		     const struct reading_push *now)
+{
+	json_begin_object(w, "push");
+	put_outcomes(w, "profiles", c->profiles);
+	put_outcomes(w, "samples", c->samples);
+	json_put_u64(w, "retries", c->retries);
+	if (now) {
+		json_put_bool(w, "pending", now->pending);
+		json_put_text_if_any(w, "failure", now->failure);
+	}
+	json_end(w);
 }
 
 /* Self-measurements of the collector. */
-static void add_counts(json_t *o, const struct reading *r)
+static void put_counts(struct json_writer *w, const struct reading *r)
 {
 	const struct ibs_meta *m = &r->meta;
 	const struct ibs_meta_status *st = &m->status;
-	const struct {
-		const char *name;
-		__u64 value;
-	} rows[] = {
-		{ "pid", m->pid },
-		{ "starts", m->starts },
-		{ "cpus", st->cpus },
-		{ "groups", r->groups },
-		{ "groups_limit", reading_groups_limit(m) },
-		{ "groups_folded", st->folded },
-		{ "groups_displaced", st->displaced },
-		{ "map_bytes", st->memory_bytes },
-		{ "rss_bytes", st->rss_bytes },
-		{ "cpus_went_offline", st->cpus_went },
-		{ "cpus_came_online", st->cpus_came },
-		{ "clock_steps", st->clock_steps },
-		{ "suspends", st->suspends },
-		{ "pmu_shared", st->pmu_shared },
-		{ "throttled", st->throttled },
-		{ "unresolved", st->unresolved },
-	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		json_object_set_new(o, rows[i].name, json_integer(rows[i].value));
+	json_put_u64(w, "pid", m->pid);
+	json_put_u64(w, "starts", m->starts);
+	json_put_u64(w, "cpus", st->cpus);
+	json_put_u64(w, "groups", r->groups);
+	json_put_u64(w, "groups_limit", reading_groups_limit(m));
+	json_put_u64(w, "groups_folded", st->folded);
+	json_put_u64(w, "groups_displaced", st->displaced);
+	json_put_u64(w, "map_bytes", st->memory_bytes);
+	json_put_u64(w, "rss_bytes", st->rss_bytes);
+	json_put_u64(w, "cpus_went_offline", st->cpus_went);
+	json_put_u64(w, "cpus_came_online", st->cpus_came);
+	json_put_u64(w, "clock_steps", st->clock_steps);
+	json_put_u64(w, "suspends", st->suspends);
+	json_put_u64(w, "pmu_shared", st->pmu_shared);
+	json_put_u64(w, "throttled", st->throttled);
+	json_put_u64(w, "unresolved", st->unresolved);
 }
 
 double collector_overhead(const struct reading *r, const struct reading *second)
@@ -406,49 +401,55 @@ double collector_overhead(const struct reading *r, const struct reading *second)
 					      : (double)NAN;
 }
 
-json_t *collector_json(const struct reading *r, unsigned int n)
+static void put_texts(struct json_writer *w, const struct ibs_meta *m)
 {
-	const double overhead = collector_overhead(r, n > 1 ? &r[1] : NULL);
-	const struct ibs_meta *m = &r->meta;
-	const struct ibs_meta_status *st = &m->status;
 	struct utsname machine;
-	const struct {
-		const char *name, *text;
-	} texts[] = {
-		{ "host", uname(&machine) ? "" : machine.nodename },
-		{ "version", m->version },
-		{ "event", m->event },
-		{ "source", m->source },
-		{ "selection", m->selection },
-		{ "live", m->live },
-		{ "waiting_for", st->unresolved ? m->unresolved : "" },
-		{ "metric", metric_name(reading_metric(m)) },
-	};
-	json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "simulated",
-			      m->layout.simulated, "alive", collector_alive(m), "age_s", age_s(r),
-			      "time_s", r->time_ns / 1e9, "start_s", m->start_realtime_ns / 1e9,
-			      "enabled_s", st->enabled_ns / 1e9, "running_s", st->running_ns / 1e9,
-			      "period", known(st->period, st->period), "overhead",
-			      known_real(overhead, !isnan(overhead)));
 
-	add_counts(o, r);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		json_object_set_new(o, texts[i].name, collector_json_text(texts[i].text));
-	json_object_set_new(o, "work", work_json(st));
-	if (st->push.collectors)
-		json_object_set_new(o, "push", pushed_json(&st->push));
-	json_object_set_new(o, "governor", governor_json(r));
-	json_object_set_new(o, "ledger", ledger_json(&r->ledger));
-	if (n > 1)
-		json_object_set_new(o, "fetch", collector_json(&r[1], 1));
-	return o;
+	collector_put_text(w, "host", uname(&machine) ? "" : machine.nodename);
+	collector_put_text(w, "version", m->version);
+	collector_put_text(w, "event", m->event);
+	collector_put_text(w, "source", m->source);
+	collector_put_text(w, "selection", m->selection);
+	collector_put_text(w, "live", m->live);
+	collector_put_text(w, "waiting_for", m->status.unresolved ? m->unresolved : "");
+	json_put_text(w, "metric", metric_name(reading_metric(m)));
 }
 
-void collector_print_json(FILE *f, const struct reading *r, unsigned int n)
+void collector_put(struct json_writer *w, const struct reading *r, unsigned int n,
+		   const struct reading_push *push)
 {
-	json_t *o = collector_json(r, n);
+	const struct ibs_meta *m = &r->meta;
+	const struct ibs_meta_status *st = &m->status;
 
-	json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	fputc('\n', f);
-	json_decref(o);
+	json_put_bool(w, "simulated", m->layout.simulated);
+	json_put_bool(w, "alive", collector_alive(m));
+	json_put_double(w, "age_s", age_s(r));
+	json_put_double(w, "time_s", r->time_ns / 1e9);
+	json_put_double(w, "start_s", m->start_realtime_ns / 1e9);
+	json_put_double(w, "enabled_s", st->enabled_ns / 1e9);
+	json_put_double(w, "running_s", st->running_ns / 1e9);
+	json_put_known(w, "period", st->period, st->period);
+	json_put_double(w, "overhead", collector_overhead(r, n > 1 ? &r[1] : NULL));
+	put_counts(w, r);
+	put_texts(w, m);
+	put_work(w, st);
+	if (st->push.collectors)
+		put_push(w, &st->push, push);
+	put_governor(w, r);
+	ledger_put(w, &r->ledger);
+	if (n < 2)
+		return;
+	json_begin_object(w, "fetch");
+	collector_put(w, &r[1], 1, NULL);
+	json_end(w);
+}
+
+void collector_print_json(FILE *f, const struct reading *r, unsigned int n,
+			  const struct reading_push *push)
+{
+	struct json_writer w = { .f = f, .precision = READING_PRECISION };
+
+	json_begin_object(&w, NULL);
+	collector_put(&w, r, n, push);
+	json_finish(&w);
 }

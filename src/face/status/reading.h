@@ -7,7 +7,6 @@
 #include "counts/snapshot.h"
 
 #include <ibscope/governor_state.h>
-#include <jansson.h>
 #include <stdio.h>
 
 struct reading {
@@ -66,16 +65,26 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 
 void collector_print(FILE *f, const struct reading *r, unsigned int n);
 
-/* One line. */
-void collector_print_json(FILE *f, const struct reading *r, unsigned int n);
+/* What only the process that pushes profiles knows. */
+struct reading_push {
+	bool pending;
+	const char *failure; /* of the last attempt; "": it succeeded */
+};
 
-/* An object that the caller frees; a second event is its "fetch". */
-json_t *collector_json(const struct reading *r, unsigned int n);
+#define READING_PRECISION 15 /* significant digits of its JSON */
+
+/* One line. @push: NULL: unknown */
+void collector_print_json(FILE *f, const struct reading *r, unsigned int n,
+			  const struct reading_push *push);
+
+/* The same as members; a second event is the object "fetch". */
+void collector_put(struct json_writer *w, const struct reading *r, unsigned int n,
+		   const struct reading_push *push);
 
 /* CPU time of programs and collector as a share of all; NAN: unknown. */
 double collector_overhead(const struct reading *r, const struct reading *second);
 
-/* A string of any bytes, unprintable ones escaped. */
-json_t *collector_json_text(const char *text);
+/* A text in which unprintable bytes are \xNN. */
+void collector_put_text(struct json_writer *w, const char *key, const char *text);
 
 #endif

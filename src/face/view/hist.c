@@ -2,13 +2,11 @@
 #include "hist.h"
 #include "base/std.h"
 
-#include "base/utf8.h"
 #include "counts/remote_price.h"
 #include "table/fetch_verdict.h"
 #include "pager.h"
 
 #include <math.h>
-#include <jansson.h>
 #include <time.h>
 
 #define BAR_WIDTH 40
@@ -215,115 +213,101 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	table_free(&t);
 }
 
-static json_t *json_row(const struct row *r)
+static void put_row(struct json_writer *w, const struct row *r, const struct label_order *order)
 {
 	const struct series *s = &r->series;
-	json_t *buckets = json_array();
-	double cycles;
-	json_t *o = json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)s->samples, "valid",
-			      (json_int_t)s->valid, "sum", (json_int_t)s->sum);
+	const double cycles = series_miss_cycles(s);
 
-	json_object_set_new(o, "estimated_ops", s->ops ? json_integer(s->ops) : json_null());
-	cycles = series_miss_cycles(s);
-	json_object_set_new(o, "miss_cycles", isnan(cycles) ? json_null() : json_real(cycles));
-	json_object_set_new(o, "remote_price",
-			    isnan(s->price) ? json_null() : json_real(rint(s->price) + 0.0));
-	json_object_set_new(o, "open_requests",
-			    s->open_n ? json_pack("{s:I, s:I}", "samples", (json_int_t)s->open_n,
-						  "sum", (json_int_t)s->open)
-				      : json_null());
-	json_object_set_new(o, "hitm_cycles",
-			    s->state_n && !isnan(cycles) ? json_integer(s->hitm) : json_null());
+	json_begin_object(w, NULL);
+	json_begin_object(w, "labels");
+	for (int i = 0; i < LABEL_N; i++)
+		if (r->label[label_at(order, i)])
+			json_put_text(w, label_name(label_at(order, i)),
+				      r->label[label_at(order, i)]);
+	json_end(w);
+	json_put_u64(w, "samples", s->samples);
+	json_put_u64(w, "valid", s->valid);
+	json_put_u64(w, "sum", s->sum);
+	json_put_known(w, "estimated_ops", s->ops, s->ops);
+	json_put_double(w, "miss_cycles", cycles);
+	json_put_double(w, "remote_price", rint(s->price) + 0.0);
+	if (s->open_n) {
+		json_begin_object(w, "open_requests");
+		json_put_u64(w, "samples", s->open_n);
+		json_put_u64(w, "sum", s->open);
+		json_end(w);
+	} else {
+		json_put_null(w, "open_requests");
+	}
+	json_put_known(w, "hitm_cycles", s->state_n && !isnan(cycles), s->hitm);
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 
-		json_object_set_new(o, percentiles[i].name, p < 0 ? json_null() : json_integer(p));
+		json_put_known(w, percentiles[i].name, p >= 0, p);
 	}
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
-		if (s->buckets[i])
-			json_array_append_new(buckets, json_pack("[i, I]", (int)ibs_lat_le(i),
-								 (json_int_t)s->buckets[i]));
-	json_object_set_new(o, "buckets", buckets);
-	return o;
+	json_begin_array(w, "buckets");
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
+		if (!s->buckets[i])
+			continue;
+		json_begin_array(w, NULL);
+		json_put_u64(w, NULL, ibs_lat_le(i));
+		json_put_u64(w, NULL, s->buckets[i]);
+		json_end(w);
+	}
+	json_end(w);
+	json_end(w);
 }
 
-static json_t *json_recorded(const struct hist_recorded *r)
+static void put_recorded(struct json_writer *w, const struct hist_recorded *r)
 {
-	return json_pack("{s:b, s:I, s:o}", "whole", r->whole, "lost", (json_int_t)r->lost,
-			 "ledger", r->ledger ? ledger_json(r->ledger) : json_null());
+	json_begin_object(w, "recorded");
+	json_put_bool(w, "whole", r->whole);
+	json_put_u64(w, "lost", r->lost);
+	if (r->ledger)
+		ledger_put(w, r->ledger);
+	else
+		json_put_null(w, "ledger");
+	json_end(w);
 }
 
-static json_t *json_time(__u64 ns)
+static void put_time(struct json_writer *w, const char *key, __u64 ns)
 {
 	time_t s = ns / 1000000000;
 	char text[64];
 	size_t n = strftime(text, sizeof(text), "%FT%T", gmtime(&s));
 
 	snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned int)(ns / 1000000 % 1000));
-	return json_string(text);
-}
-
-/* Print the members of @o after others of an object; frees @o. */
-static void print_members(FILE *f, json_t *o)
-{
-	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)); /* NULL of NULL */
-
-	if (!text)
-		out_of_memory();
-	json_decref(o);
-	fprintf(f, ",%.*s", (int)strlen(text) - 2, text + 1);
-	free(text);
-}
-
-static void print_row_json(FILE *f, const struct row *r, const struct label_order *order)
-{
-	const char *sep = "";
-
-	fputs("{\"labels\":{", f);
-	for (int i = 0; i < LABEL_N; i++) {
-		enum label l = label_at(order, i);
-
-		if (!r->label[l])
-			continue;
-		fprintf(f, "%s\"%s\":", sep, label_name(l));
-		utf8_put_json(f, r->label[l]);
-		sep = ",";
-	}
-	fputc('}', f);
-	print_members(f, json_row(r));
-	fputc('}', f);
+	json_put_text(w, key, text);
 }
 
 static void print_json(FILE *f, const struct hist_info *info, struct snapshot *interval,
 		       const struct rows *rows, const struct label_order *order)
 {
-	json_t *o = json_pack(
-		"{s:s, s:b, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "source", info->source,
-		"simulated", info->simulated, "period",
-		info->period ? json_integer(info->period) : json_null(), "interval_s",
-		interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
-		(json_int_t)interval->pmu.cpus, "cpus_went_offline", (json_int_t)interval->pmu.went,
-		"cpus_came_online", (json_int_t)interval->pmu.came, "throttled",
-		(json_int_t)interval->pmu.throttled, "running",
-		interval->pmu.enabled_ns
-			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
-			: json_null(),
-		"ledger", ledger_json(&interval->ledger));
+	const struct pmu_state *pmu = &interval->pmu;
+	struct json_writer w = { .f = f, .precision = 9 };
 
-	if (o && info->end_ns)
-		json_object_set_new(o, "end", json_time(info->end_ns));
-	if (o && info->recorded)
-		json_object_set_new(o, "recorded", json_recorded(info->recorded));
-	fputs("{\"event\":", f);
-	utf8_put_json(f, info->event);
-	print_members(f, o);
-	fputs(",\"series\":[", f);
-	for (size_t i = 0; i < rows->n; i++) {
-		if (i)
-			fputc(',', f);
-		print_row_json(f, &rows->row[i], order);
-	}
-	fputs("]}\n", f);
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "event", info->event);
+	json_put_text(&w, "source", info->source);
+	json_put_bool(&w, "simulated", info->simulated);
+	json_put_known(&w, "period", info->period, info->period);
+	json_put_double(&w, "interval_s", interval->time_ns / 1e9);
+	json_put_text(&w, "metric", metric_name(info->metric));
+	json_put_u64(&w, "cpus", pmu->cpus);
+	json_put_u64(&w, "cpus_went_offline", pmu->went);
+	json_put_u64(&w, "cpus_came_online", pmu->came);
+	json_put_u64(&w, "throttled", pmu->throttled);
+	json_put_double(&w, "running",
+			pmu->enabled_ns ? (double)pmu->running_ns / pmu->enabled_ns : (double)NAN);
+	ledger_put(&w, &interval->ledger);
+	if (info->end_ns)
+		put_time(&w, "end", info->end_ns);
+	if (info->recorded)
+		put_recorded(&w, info->recorded);
+	json_begin_array(&w, "series");
+	for (size_t i = 0; i < rows->n; i++)
+		put_row(&w, &rows->row[i], order);
+	json_finish(&w);
 }
 
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
