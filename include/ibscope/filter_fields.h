@@ -116,17 +116,21 @@ static __always_inline bool ibs_filter_valid_data2(const struct ibs_filter_sampl
 	       !ibs_op_erratum_1293(s->ibs->quirks, data3);
 }
 
-static __always_inline __u32 ibs_filter_data_src(const struct ibs_filter_sample *s)
+/* Copied by member: clang mistakes a copy of the whole for a copy of its initial zeros. */
+static __always_inline struct ibs_cpu ibs_filter_cpu(const struct ibs_filter_sample *s)
 {
-	return ibs_op_data_src(s->ibs->caps, s->regs[IBS_OP_DATA2]);
+	return (struct ibs_cpu){ .caps = s->ibs->caps, .quirks = s->ibs->quirks };
 }
 
-/* Bit n of the mask: DataSrc n is memory, which RmtNode qualifies. */
+static __always_inline __u32 ibs_filter_data_src(const struct ibs_filter_sample *s)
+{
+	return ibs_op_data_src(ibs_filter_cpu(s), s->regs[IBS_OP_DATA2]);
+}
+
 static __always_inline bool ibs_filter_valid_rmt_node(const struct ibs_filter_sample *s)
 {
-	__u32 memory = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 3 | 1 << 6 | 1 << 8 : 1 << 3;
-
-	return ibs_filter_valid_data2(s) && (memory >> ibs_filter_data_src(s) & 1);
+	return ibs_filter_valid_data2(s) &&
+	       ibs_op_data_src_is_memory(ibs_filter_cpu(s), s->regs[IBS_OP_DATA2]);
 }
 
 static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_sample *s)
@@ -136,10 +140,8 @@ static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_
 
 static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filter_sample *s)
 {
-	/* copy by member: clang mistakes a copy of the whole for a copy of its initial zeros */
-	const struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
-
-	return ibs_filter_valid_data2(s) && ibs_op_reports_state(cpu, s->regs[IBS_OP_DATA2]);
+	return ibs_filter_valid_data2(s) &&
+	       ibs_op_reports_state(ibs_filter_cpu(s), s->regs[IBS_OP_DATA2]);
 }
 
 static __always_inline bool ibs_filter_valid_strm_st(const struct ibs_filter_sample *s)
@@ -299,27 +301,27 @@ static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample
  * When a field is valid: X(NAME, function, "in words"). Each row has a validity function; the
  * conditions from IBS_FILTER_WHEN_PAGE on also compute an intermediate result for the value.
  */
-#define IBS_FILTER_WHEN_TABLE(X)                                                              \
-	X(ALWAYS, always, "always")                                                           \
-	X(RIP, rip, "address of the op known")                                                \
-	X(BRANCH, branch, "retired branch")                                                   \
-	X(BRN_FUSE, brn_fuse, "Zen or later")                                                 \
-	X(MEM, mem, "memory access")                                                          \
-	X(CACHED, cached, "memory access, not uncached")                                      \
-	X(L2_MISS, l2_miss, "missed L1, not uncached; unless affected by erratum 1293")        \
+#define IBS_FILTER_WHEN_TABLE(X)                                                                   \
+	X(ALWAYS, always, "always")                                                                \
+	X(RIP, rip, "address of the op known")                                                     \
+	X(BRANCH, branch, "retired branch")                                                        \
+	X(BRN_FUSE, brn_fuse, "Zen or later")                                                      \
+	X(MEM, mem, "memory access")                                                               \
+	X(CACHED, cached, "memory access, not uncached")                                           \
+	X(L2_MISS, l2_miss, "missed L1, not uncached; unless affected by erratum 1293")            \
 	X(OPEN_REQS, open_reqs, "missed L1, not uncached, not 0; unless affected by erratum 1293") \
-	X(DATA2, data2, "load that missed L2, not uncached; unless affected by erratum 1293")  \
-	X(RMT_NODE, rmt_node, "load that missed L2, from memory")                             \
-	X(RMT_SOCKET, rmt_socket, "load that missed L2, from memory; Zen 6")                  \
-	X(CACHE_HIT_ST, cache_hit_st, "load that missed L2, from a cache; not Zen 3")         \
-	X(MEM_SNOOP, mem_snoop, "load from another cache, which had modified the line")       \
-	X(STRM_ST, strm_st, "store; Zen 6")                                                   \
-	X(L1TLB, l1tlb, "memory access, address valid")                                       \
-	X(L2TLB, l2tlb, "memory access, address valid, L1 dTLB missed")                       \
-	X(MEM_WIDTH, mem_width, "memory access of known width")                               \
-	X(DC_MISS_LAT, dc_miss_lat, "load that missed L1; no prefetch, not uncached")         \
-	X(TLB_REFILL_LAT, tlb_refill_lat, "memory access, address valid, L1 dTLB missed")     \
-	X(ADDR, addr, "memory access, address valid")                                         \
+	X(DATA2, data2, "load that missed L2, not uncached; unless affected by erratum 1293")      \
+	X(RMT_NODE, rmt_node, "load that missed L2, from memory")                                  \
+	X(RMT_SOCKET, rmt_socket, "load that missed L2, from memory; Zen 6")                       \
+	X(CACHE_HIT_ST, cache_hit_st, "load that missed L2, from a cache; not Zen 3")              \
+	X(MEM_SNOOP, mem_snoop, "load from another cache, which had modified the line")            \
+	X(STRM_ST, strm_st, "store; Zen 6")                                                        \
+	X(L1TLB, l1tlb, "memory access, address valid")                                            \
+	X(L2TLB, l2tlb, "memory access, address valid, L1 dTLB missed")                            \
+	X(MEM_WIDTH, mem_width, "memory access of known width")                                    \
+	X(DC_MISS_LAT, dc_miss_lat, "load that missed L1; no prefetch, not uncached")              \
+	X(TLB_REFILL_LAT, tlb_refill_lat, "memory access, address valid, L1 dTLB missed")          \
+	X(ADDR, addr, "memory access, address valid")                                              \
 	X(PHYS_ADDR, phys_addr, "memory access, physical address valid and not withheld")
 
 enum ibs_filter_when {

@@ -54,7 +54,8 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 
 /*
  * Kinds of op: each sample has exactly one. X(NAME, "name", "meaning"). Like in the kernel, a
- * read-modify-write is a load unless it is locked.
+ * read-modify-write is a load unless it is locked. SwPf decides first: it is documented for any
+ * memory op, and makes DcMissLat invalid, locked or not.
  */
 #define IBS_OP_KIND_TABLE(X)                                        \
 	X(LOAD, "load", "reads memory (also read-modify-write)")    \
@@ -75,13 +76,8 @@ static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 {
 	if (!(data3 & IBS_OP_DATA3_MEM))
 		return data & IBS_OP_DATA_BRN_RET ? IBS_OP_KIND_BRANCH : IBS_OP_KIND_OTHER;
-	if (data3 &
-	    (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* rare: most ops take one test */
-		if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
-			return IBS_OP_KIND_PREFETCH;
-		if (data3 & IBS_OP_DATA3_LOCKED_OP)
-			return IBS_OP_KIND_LOCKED;
-	}
+	if (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) /* rare: most take one test */
+		return data3 & IBS_OP_DATA3_SW_PF ? IBS_OP_KIND_PREFETCH : IBS_OP_KIND_LOCKED;
 	return data3 & IBS_OP_DATA3_LD_OP ? IBS_OP_KIND_LOAD : IBS_OP_KIND_STORE;
 }
 
@@ -127,36 +123,103 @@ enum ibs_src {
 		IBS_SRC_N
 };
 
-/* The 5-bit DataSrc of IBS_OP_DATA2; the upper two bits exist with IBS_CAPS_ZEN4. */
-static __always_inline __u32 ibs_op_data_src(__u32 caps, __u64 data2)
-{
-	__u32 src = data2 & 7;
-
-	if (caps & IBS_CAPS_ZEN4)
-		src |= (data2 >> 6 & 3) << 3;
-	return src;
-}
+/*
+ * Encodings of DataSrc: X(code, SRC, state, "name in perf's dump") for each code. `state` is 1 if
+ * CacheHitSt reports the state of the line. Reserved codes are unknown; others have no row.
+ */
+#define IBS_DATA_SRC_COARSE(X)                     \
+	X(1, UNKNOWN, 0, "(reserved)")             \
+	X(2, LOCAL_CACHE, 1, "Local node cache")   \
+	X(3, DRAM, 0, "DRAM")                      \
+	X(4, REMOTE_CACHE, 0, "Remote node cache") \
+	X(5, UNKNOWN, 0, "(reserved)")             \
+	X(6, UNKNOWN, 0, "(reserved)")             \
+	X(7, IO, 0, "Other")
+/* Codes above 12 are reserved, too; perf prints no name for them. */
+#define IBS_DATA_SRC_ZEN4(X)                                                \
+	X(1, L3, 1, "Local L3 or other L1/L2 in CCX")                       \
+	X(2, NEAR_CACHE, 1, "Another CCX cache in the same NUMA node")      \
+	X(3, DRAM, 0, "DRAM")                                               \
+	X(4, UNKNOWN, 0, "(reserved)")                                      \
+	X(5, REMOTE_CACHE, 1, "Another CCX cache in a different NUMA node") \
+	X(6, PMEM, 0, "Long-latency DIMM")                                  \
+	X(7, IO, 0, "MMIO/Config/PCI/APIC")                                 \
+	X(8, CXL, 0, "Extension Memory")                                    \
+	X(9, UNKNOWN, 0, "(reserved)")                                      \
+	X(10, UNKNOWN, 0, "(reserved)")                                     \
+	X(11, UNKNOWN, 0, "(reserved)")                                     \
+	X(12, PEER, 0, "Coherent Memory of a different processor type")
 
 /*
- * DataSrc to source, a nibble per code, so that the NMI reads no memory. Codes not named are
- * reserved and thus unknown (0).
+ * X(NAME, applies, wide): the first encoding that applies to a `cpu` is used; its codes are
+ * IBS_DATA_SRC_NAME above. `wide` is true if DataSrc has its two upper bits.
  */
-#define IBS_NIBBLE(code, src) ((__u64)IBS_SRC_##src << 4 * (code))
-#define IBS_DATA_SRC_ZEN4                                                        \
-	(IBS_NIBBLE(1, L3) | IBS_NIBBLE(2, NEAR_CACHE) | IBS_NIBBLE(3, DRAM) |   \
-	 IBS_NIBBLE(5, REMOTE_CACHE) | IBS_NIBBLE(6, PMEM) | IBS_NIBBLE(7, IO) | \
-	 IBS_NIBBLE(8, CXL) | IBS_NIBBLE(12, PEER))
-#define IBS_DATA_SRC_COARSE                                                               \
-	(IBS_NIBBLE(2, LOCAL_CACHE) | IBS_NIBBLE(3, DRAM) | IBS_NIBBLE(4, REMOTE_CACHE) | \
-	 IBS_NIBBLE(7, IO))
+#define IBS_DATA_SRC_TABLE(X)                     \
+	X(ZEN4, (cpu.caps & IBS_CAPS_ZEN4), true) \
+	X(COARSE, true, false)
+
+enum ibs_data_src_kind {
+#define IBS_DATA_SRC_ENUM(name, ...) IBS_DATA_SRC_KIND_##name,
+	IBS_DATA_SRC_TABLE(IBS_DATA_SRC_ENUM)
+#undef IBS_DATA_SRC_ENUM
+		IBS_DATA_SRC_KIND_N
+};
+
+struct ibs_data_src_encoding {
+	enum ibs_data_src_kind kind;
+	bool wide;
+	__u64 sources; /* enum ibs_src, a nibble per code, so that the NMI reads no memory */
+	__u32 states;  /* 1 << code of caches for which CacheHitSt is valid */
+	__u32 memory;  /* 1 << code of memory, which RmtNode qualifies */
+};
+
+#define IBS_SRC_IS_MEMORY(src) \
+	((src) == IBS_SRC_DRAM || (src) == IBS_SRC_PMEM || (src) == IBS_SRC_CXL)
+#define IBS_DATA_SRC_NIBBLE(code, src, ...)	  | (__u64)IBS_SRC_##src << 4 * (code)
+#define IBS_DATA_SRC_STATE(code, src, state, ...) | (state) << (code)
+#define IBS_DATA_SRC_MEMORY(code, src, ...)	  | IBS_SRC_IS_MEMORY(IBS_SRC_##src) << (code)
+
+static __always_inline struct ibs_data_src_encoding ibs_data_src_encoding(struct ibs_cpu cpu)
+{
+#define IBS_DATA_SRC_ROW(name, applies, is_wide)                               \
+	if (applies)                                                           \
+		return (struct ibs_data_src_encoding){                         \
+			.kind = IBS_DATA_SRC_KIND_##name,                      \
+			.wide = is_wide,                                       \
+			.sources = 0 IBS_DATA_SRC_##name(IBS_DATA_SRC_NIBBLE), \
+			.states = 0 IBS_DATA_SRC_##name(IBS_DATA_SRC_STATE),   \
+			.memory = 0 IBS_DATA_SRC_##name(IBS_DATA_SRC_MEMORY),  \
+		};
+	IBS_DATA_SRC_TABLE(IBS_DATA_SRC_ROW)
+#undef IBS_DATA_SRC_ROW
+}
+
+/* MMIO, config space, PCI and APIC have this code in all encodings. */
+#define IBS_DATA_SRC_IO 7
+#define IBS_DATA_SRC_CHECK(name, ...)                                                         \
+	_Static_assert(((0 IBS_DATA_SRC_##name(IBS_DATA_SRC_NIBBLE)) >> 4 * IBS_DATA_SRC_IO & \
+			15) == IBS_SRC_IO,                                                    \
+		       #name " must use the common code of IO");
+IBS_DATA_SRC_TABLE(IBS_DATA_SRC_CHECK)
+#undef IBS_DATA_SRC_CHECK
+#undef IBS_DATA_SRC_MEMORY
+#undef IBS_DATA_SRC_STATE
+#undef IBS_DATA_SRC_NIBBLE
 _Static_assert(IBS_SRC_PEER < 16 && IBS_SRC_UNKNOWN == 0, "sources of DataSrc must fit a nibble");
 _Static_assert(IBS_SRC_REMOTE_DRAM == IBS_SRC_DRAM + 1 && IBS_SRC_PMEM == IBS_SRC_DRAM + 2 &&
 		       IBS_SRC_REMOTE_PMEM == IBS_SRC_DRAM + 3 && IBS_SRC_CXL == IBS_SRC_DRAM + 4 &&
 		       IBS_SRC_REMOTE_CXL == IBS_SRC_DRAM + 5,
 	       "memory and its remote twin must alternate");
 
-/* DataSrc code of MMIO, config space, PCI and APIC in both encodings. */
-#define IBS_DATA_SRC_IO 7
+/* The DataSrc code of IBS_OP_DATA2. */
+static __always_inline __u32 ibs_op_data_src(struct ibs_cpu cpu, __u64 data2)
+{
+	__u32 code = data2 & 7;
+
+	if (ibs_data_src_encoding(cpu).wide)
+		code |= (data2 >> 6 & 3) << 3;
+	return code;
+}
 
 /* True if erratum 1293 invalidates IBS_OP_DATA2, L2Miss and OpDcMissOpenMemReqs of the sample. */
 static __always_inline bool ibs_op_erratum_1293(__u32 quirks, __u64 data3)
@@ -164,35 +227,38 @@ static __always_inline bool ibs_op_erratum_1293(__u32 quirks, __u64 data3)
 	return (quirks & IBS_QUIRK_OP_1293) && (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_NO_MAB));
 }
 
-/* True if DataSrc names a cache. */
-static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
+/* True if DataSrc names a cache and CacheHitSt reports the state of the line. */
+static __always_inline bool ibs_op_data_src_has_state(struct ibs_cpu cpu, __u64 data2)
 {
-	__u32 caches = caps & IBS_CAPS_ZEN4 ? 1 << 1 | 1 << 2 | 1 << 5 : 1 << 2;
-
-	return caches >> ibs_op_data_src(caps, data2) & 1;
+	return ibs_data_src_encoding(cpu).states >> ibs_op_data_src(cpu, data2) & 1;
 }
 
-/* True if DataSrc names a cache and CacheHitSt reports the state of the line. */
+/* The same, on CPUs whose CacheHitSt is valid. */
 static __always_inline bool ibs_op_reports_state(struct ibs_cpu cpu, __u64 data2)
 {
-	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) &&
-	       ibs_op_data_src_is_cache(cpu.caps, data2);
+	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) && ibs_op_data_src_has_state(cpu, data2);
 }
 
 /*
  * The source of a load that missed L2, from IBS_OP_DATA2. RmtNode qualifies memory only: for caches
  * the code itself says near or far.
  */
-static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
+static __always_inline __u32 ibs_op_data2_src(struct ibs_cpu cpu, __u64 data2)
 {
-	__u32 code = ibs_op_data_src(caps, data2), src;
+	__u32 code = ibs_op_data_src(cpu, data2), src;
 
 	if (code > 15)
 		return IBS_SRC_UNKNOWN;
-	src = (caps & IBS_CAPS_ZEN4 ? IBS_DATA_SRC_ZEN4 : IBS_DATA_SRC_COARSE) >> code * 4 & 15;
+	src = ibs_data_src_encoding(cpu).sources >> code * 4 & 15;
 	if (src >= IBS_SRC_DRAM && src <= IBS_SRC_CXL && (data2 & IBS_OP_DATA2_RMT_NODE))
 		src++;
 	return src;
+}
+
+/* True if DataSrc names memory, which RmtNode qualifies. */
+static __always_inline bool ibs_op_data_src_is_memory(struct ibs_cpu cpu, __u64 data2)
+{
+	return ibs_data_src_encoding(cpu).memory >> ibs_op_data_src(cpu, data2) & 1;
 }
 
 /* True if a memory access hit L1, so that no other bit matters. */
@@ -227,7 +293,7 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 		return IBS_SRC_L1;
 	if (data3 & IBS_OP_DATA3_UC_MEM_ACC) {
 		if ((data3 & IBS_OP_DATA3_LD_OP) && !ibs_op_erratum_1293(cpu.quirks, data3) &&
-		    ibs_op_data_src(cpu.caps, regs[IBS_OP_DATA2]) == IBS_DATA_SRC_IO)
+		    ibs_op_data_src(cpu, regs[IBS_OP_DATA2]) == IBS_DATA_SRC_IO)
 			return IBS_SRC_IO;
 		return IBS_SRC_UNCACHED;
 	}
@@ -235,7 +301,7 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 		if (!(data3 & IBS_OP_DATA3_L2_MISS))
 			return IBS_SRC_L2;
 		if (data3 & IBS_OP_DATA3_LD_OP)
-			src = ibs_op_data2_src(cpu.caps, regs[IBS_OP_DATA2]);
+			src = ibs_op_data2_src(cpu, regs[IBS_OP_DATA2]);
 	}
 	if (src == IBS_SRC_UNKNOWN && (data3 & IBS_OP_DATA3_NO_MAB))
 		return IBS_SRC_MAB;

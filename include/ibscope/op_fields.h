@@ -107,14 +107,6 @@ static inline __u64 ibs_field_bits(const struct ibs_field *f, const __u64 *regs)
 	return f->width == 64 ? regs[f->reg] : ibs_bits(regs[f->reg], f->lo, f->width);
 }
 
-/* True if the sample's DataSrc names memory: DRAM and, from Zen 4 on, long-latency DIMM and CXL. */
-static inline bool ibs_op_src_is_memory(const struct ibs_op_sample *s)
-{
-	__u32 code = ibs_op_data_src(s->cpu.caps, s->reg[IBS_OP_DATA2]);
-
-	return code == 3 || ((s->cpu.caps & IBS_CAPS_ZEN4) && (code == 6 || code == 8));
-}
-
 static inline bool ibs_op_has(const struct ibs_op_sample *s, __u64 data3_bits)
 {
 	return (s->reg[IBS_OP_DATA3] & data3_bits) == data3_bits;
@@ -191,7 +183,7 @@ static inline bool ibs_op_valid_data_src_hi(const struct ibs_op_sample *s)
 
 static inline bool ibs_op_valid_rmt_node(const struct ibs_op_sample *s)
 {
-	return ibs_op_valid_data2(s) && ibs_op_src_is_memory(s);
+	return ibs_op_valid_data2(s) && ibs_op_data_src_is_memory(s->cpu, s->reg[IBS_OP_DATA2]);
 }
 
 static inline bool ibs_op_valid_cache_hit_st(const struct ibs_op_sample *s)

@@ -295,7 +295,7 @@ static void check_decoded_entry(const struct vector *v, const char *key, const c
 		return;
 	}
 	if (!v->fetch && !strcmp(key, "DataSrc")) {
-		bits = ibs_op_data_src(v->op.cpu.caps, v->op.reg[IBS_OP_DATA2]);
+		bits = ibs_op_data_src(v->op.cpu, v->op.reg[IBS_OP_DATA2]);
 		CHECK(v, strtoull(said, NULL, 10) == bits, "DataSrc: %s, not %llu", said, bits);
 		return;
 	}
@@ -1394,8 +1394,8 @@ static void test_kind(void **state)
 	 * memory access. l load, s store, k locked, p prefetch, b branch, o other.
 	 */
 	static const char *const want[2][4] = {
-		{ "oooo", "lkpp", "sksk", "lkpp" },
-		{ "bbbb", "lkpp", "sksk", "lkpp" },
+		{ "oooo", "lkpp", "skpp", "lkpp" },
+		{ "bbbb", "lkpp", "skpp", "lkpp" },
 	};
 	static const char letters[] = "lskpbo";
 	unsigned int brn, mem, pf, lock;

@@ -101,10 +101,11 @@ class Sample:
 
     def _op(self):
         if self.mem:
-            if bit(self.data3, 15):
-                return 'locked'
+            # SwPf qualifies any memory op: what it marks has no latency, locked or not
             if self.prefetch:
                 return 'prefetch'
+            if bit(self.data3, 15):
+                return 'locked'
             return 'load' if self.load else 'store'
         return 'branch' if bit(self.data, 37) else 'other'
 

@@ -65,63 +65,45 @@ static void put_op_data(FILE *f, const struct ibs_op_sample *s)
 	fputc('\n', f);
 }
 
-static const char reserved[] = "(reserved)";
+#define DATA_SRC_NAME(code, src, state, name) [code] = (name),
+#define DATA_SRC_NAMES(name, ...) \
+	[IBS_DATA_SRC_KIND_##name] = { IBS_DATA_SRC_##name(DATA_SRC_NAME) },
+static const char *const data_src_names[IBS_DATA_SRC_KIND_N][32] = { IBS_DATA_SRC_TABLE(
+	DATA_SRC_NAMES) };
 
-static const char *const data_src_coarse[8] = {
-	[1] = reserved, [2] = "Local node cache", [3] = "DRAM",	 [4] = "Remote node cache",
-	[5] = reserved, [6] = reserved,		  [7] = "Other",
-};
-
-/* Codes above 12 are reserved too; perf leaves them out. */
-static const char *const data_src_zen4[32] = {
-	[1] = "Local L3 or other L1/L2 in CCX",
-	[2] = "Another CCX cache in the same NUMA node",
-	[3] = "DRAM",
-	[4] = reserved,
-	[5] = "Another CCX cache in a different NUMA node",
-	[6] = "Long-latency DIMM",
-	[7] = "MMIO/Config/PCI/APIC",
-	[8] = "Extension Memory",
-	[9] = reserved,
-	[10] = reserved,
-	[11] = reserved,
-	[12] = "Coherent Memory of a different processor type",
-};
-
-static const char *const data_src_zen4_6_1[32] = {
-	[1] = "Local L3 or other L1/L2 in CCX",
-	[2] = "A peer cache in a near CCX",
-	[3] = "Data returned from DRAM",
-	[4] = reserved,
-	[5] = "A peer cache in a far CCX",
-	[6] = "DRAM address map with \"long latency\" bit set",
-	[7] = "Data returned from MMIO/Config/PCI/APIC",
-	[8] = "Extension Memory (S-Link, GenZ, etc)",
-	[9] = reserved,
-	[10] = reserved,
-	[11] = reserved,
-	[12] = "Peer Agent Memory",
+/* Names that perf had before 6.12. */
+static const char *const data_src_names_6_1[IBS_DATA_SRC_KIND_N][32] = {
+	[IBS_DATA_SRC_KIND_ZEN4] = {
+		[2] = "A peer cache in a near CCX",
+		[3] = "Data returned from DRAM",
+		[5] = "A peer cache in a far CCX",
+		[6] = "DRAM address map with \"long latency\" bit set",
+		[7] = "Data returned from MMIO/Config/PCI/APIC",
+		[8] = "Extension Memory (S-Link, GenZ, etc)",
+		[12] = "Peer Agent Memory",
+	},
 };
 
 static void put_op_data2(FILE *f, const struct ibs_op_sample *s, unsigned int perf)
 {
-	__u32 src = ibs_op_data_src(s->cpu.caps, s->reg[IBS_OP_DATA2]);
-	const char *const *names = data_src_coarse;
+	const enum ibs_data_src_kind kind = ibs_data_src_encoding(s->cpu).kind;
+	const __u32 code = ibs_op_data_src(s->cpu, s->reg[IBS_OP_DATA2]);
+	const char *name = data_src_names[kind][code];
 
-	if (s->cpu.caps & IBS_CAPS_ZEN4)
-		names = at_least(perf, IBS_PERF(6, 12)) ? data_src_zen4 : data_src_zen4_6_1;
+	if (!at_least(perf, IBS_PERF(6, 12)) && data_src_names_6_1[kind][code])
+		name = data_src_names_6_1[kind][code];
 	put_reg(f, "ibs_op_data2", s->reg[IBS_OP_DATA2]);
 	if ((s->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET) && at_least(perf, IBS_PERF(7, 1))) {
 		OP(RMT_SOCKET);
 		OP(STRM_ST);
 	}
-	if (ibs_op_data_src_is_cache(s->cpu.caps, s->reg[IBS_OP_DATA2])) {
+	if (ibs_op_data_src_has_state(s->cpu, s->reg[IBS_OP_DATA2])) {
 		OP(CACHE_HIT_ST);
 		fputs(OP_BITS(CACHE_HIT_ST) ? "=O-State" : "=M-state", f);
 	}
 	OP(RMT_NODE);
-	if (names[src])
-		fprintf(f, " DataSrc %u=%s", src, names[src]);
+	if (name)
+		fprintf(f, " DataSrc %u=%s", code, name);
 	fputc('\n', f);
 }
 
