@@ -11,12 +11,13 @@
 
 #define FIRST_ROOM 4
 
-void (*out_of_memory_message)(void);
+void (*out_of_memory_message)(const void *arg);
+const void *out_of_memory_arg;
 
 void out_of_memory(void)
 {
 	if (out_of_memory_message)
-		out_of_memory_message();
+		out_of_memory_message(out_of_memory_arg);
 	else
 		log_error("out of memory");
 	exit(EXIT_FAILED);

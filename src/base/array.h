@@ -28,7 +28,8 @@ void xmemclose(FILE *f);
 _Noreturn void out_of_memory(void);
 
 /* Called by out_of_memory() to print a more specific message; NULL: "out of memory". */
-extern void (*out_of_memory_message)(void);
+extern void (*out_of_memory_message)(const void *arg);
+extern const void *out_of_memory_arg;
 
 /* Used by the macros; @array points to the pointer. */
 void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);

@@ -4,7 +4,7 @@
 #define IBSCOPE_C2C_SERVED_H
 
 #include "collector/collector.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "where/lines.h"
 
 /* --- the collector --- */

@@ -3,7 +3,7 @@
 #include "cmd.h"
 #include "annotate/annotate_print.h"
 #include "base/output_file.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "view/pager.h"
 
 struct cmd {

@@ -6,7 +6,7 @@
 #include "cmd_hist.h"
 #include "base/choice.h"
 #include "base/num.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "view/pager.h"
 #include "where/lines_print.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "trace/sample_text.h"
 #include "trace/trace_text.h"
 

@@ -3,7 +3,7 @@
 #include "cmd.h"
 #include "base/output_file.h"
 #include "perf_data/perf_data_write.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "report/report_hwloc.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope replay: the histograms that `hist` would have shown for a recording. */
 #include "cmd.h"
-#include "recorded.h"
+#include "input/recorded.h"
 #include "view/hist.h"
 
 struct cmd {

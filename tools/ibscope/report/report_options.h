@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_REPORT_OPTIONS_H
 #define IBSCOPE_REPORT_OPTIONS_H
 
-#include "../recorded.h"
+#include "input/recorded.h"
 #include "base/options.h"
 #include "report/report_folded.h"
 #include "report/report_print.h"

@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_TOP_OPTIONS_H
 #define IBSCOPE_TOP_OPTIONS_H
 
-#include "../recorded.h"
+#include "input/recorded.h"
 #include "base/options.h"
 #include "session/session.h"
 #include "top/source.h"

@@ -22,17 +22,14 @@ struct recorded_input {
 	char **files;
 	int n_files;
 	uint64_t max_memory; /* bytes */
+	struct trace *const *reading; /* set by recorded_open(), for the message when memory runs out */
 };
-
-/* Parse options, file arguments and the event; the first half of recorded_command(). */
-int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
-		   size_t n_sets, struct recorded_input *in, struct err *err);
 
 /*
  * Open the recording, and limit the memory of this process to what @in allows. *out must be NULL before; if
  * memory runs out, the error uses it to print how much was read.
  */
-int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err);
+int recorded_open(struct recorded_input *in, struct trace **out, struct err *err);
 
 /* The name of the input for messages. */
 const char *recorded_name(const struct recorded_input *in);
@@ -109,9 +106,6 @@ void recorded_selection(struct sampling *s, struct replay_opts *out);
 
 /* replay_open() into r->replay. */
 int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, struct err *err);
-
-/* Report an error of reading. */
-void recorded_fail(int ret, const struct err *err);
 
 /* Report an error, or that the recording is incomplete. Return: an exit status. */
 int recorded_status(const struct recorded *r, int ret, const struct err *err);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Options of commands that read recordings. */
 #include "recorded.h"
-#include "cmd.h"
+#include "base/exit_status.h"
 
+#include <getopt.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #define ROWS 32
@@ -133,6 +135,74 @@ static void keep_options(struct recorded *r, int argc, char **argv)
 	}
 }
 
+/* @in: complete except for the memory limit. */
+static bool has_only_fetches(struct recorded_input *in)
+{
+	struct trace *t = NULL;
+	const struct trace_info *info;
+	struct err err;
+	struct stat st;
+	char first[PATH_MAX + 2];
+	bool only = false;
+
+	/* neither standard input nor a FIFO can be opened twice */
+	if (!strcmp(in->file, "-") || (!stat(in->file, &st) && !S_ISREG(st.st_mode)))
+		return false;
+	snprintf(first, sizeof(first), "%s#1", in->file);
+	/* opening it again later reports the error */
+	if (!recorded_open(in, &t, &err) || !trace_open(first, &t, &err)) {
+		info = trace_info(t);
+		only = trace_event_of(info, true) == info->n_pmus && info->n_pmus;
+		trace_close(t);
+	}
+	in->reading = NULL;
+	return only;
+}
+
+static void choose_event(struct sampling *s, struct recorded_input *in)
+{
+	bool fetch = in->asks_fetch || s->labels & LABELS_FETCH;
+
+	if (s->metric != IBS_METRIC_N)
+		fetch |= ibs_metric_of_fetch(s->metric);
+	else if (!fetch && !s->select.explain)
+		fetch = has_only_fetches(in);
+	if (fetch)
+		event_parse("ibs_fetch//", &s->event, NULL);
+}
+
+/* Parse options, file arguments and the event. */
+static int parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
+		 size_t n_sets, struct recorded_input *in, struct err *err)
+{
+	int ret = options_parse(argc, argv, sets, n_sets, err);
+
+	if (ret)
+		return ret;
+	in->from_option = in->file;
+	in->files = argv + optind;
+	in->n_files = argc - optind;
+	if (in->argument && in->n_files != 1)
+		return in->n_files
+			       ? err_set(err, -EINVAL,
+					 "unexpected argument '%s': give one %s, and the recording "
+					 "with -i",
+					 in->files[1], in->argument)
+			       : err_set(err, -EINVAL, "missing %s", in->argument);
+	if (in->n_files > 1 && !in->takes_several)
+		return err_set(err, -EINVAL, "unexpected argument '%s': give one recording",
+			       argv[optind + 1]);
+	if (in->from_option && optind < argc && !in->argument)
+		return err_set(err, -EINVAL,
+			       "unexpected argument '%s': the recording was already given with -i",
+			       argv[optind]);
+	if (!in->from_option)
+		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
+	if (in->takes_fetch && !*s->events)
+		choose_event(s, in);
+	return sampling_filter(s, err);
+}
+
 int recorded_command(const struct recorded_command *c, int argc, char **argv)
 {
 	struct sampling *s = c->sampling;
@@ -152,7 +222,7 @@ int recorded_command(const struct recorded_command *c, int argc, char **argv)
 
 	sampling_init(s);
 	s->labels = 0;
-	ret = recorded_parse(s, argc, argv, sets, n, &c->in->input, &err);
+	ret = parse(s, argc, argv, sets, n, &c->in->input, &err);
 	if (!ret && c->check && !s->select.explain)
 		ret = c->check(c->cmd, &err);
 	if (ret > 0) {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recorded.h"
-#include "cmd.h"
 
+#include "base/exit_status.h"
 #include "base/rlimit.h"
-
 #include "base/screen.h"
-
-#include <getopt.h>
-#include <limits.h>
-#include <sys/stat.h>
 
 #define DEFAULT_MEMORY (1ULL << 30)
 #define PIPE_ROWS      20
@@ -21,96 +16,26 @@ static uint64_t memory_limit(const struct recorded_input *in)
 	return in->max_memory ?: DEFAULT_MEMORY;
 }
 
-/* The current input, for the message when memory runs out. */
-static const struct recorded_input *reading;
-static struct trace *const *read_from;
-
-static void need_more_memory(void)
+static void need_more_memory(const void *arg)
 {
-	const struct trace *t = *read_from;
+	const struct recorded_input *in = arg;
+	const struct trace *t = in->reading ? *in->reading : NULL;
 
 	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
 		  "of %llu",
-		  recorded_name(reading), (unsigned long long)memory_limit(reading) >> 20,
-		  t ? t->done : 0, t ? t->total : 0);
+		  recorded_name(in), (unsigned long long)memory_limit(in) >> 20, t ? t->done : 0,
+		  t ? t->total : 0);
 }
 
-static void limit_memory(const struct recorded_input *in, struct trace **out)
+static void limit_memory(struct recorded_input *in, struct trace **out)
 {
-	reading = in;
-	read_from = out;
+	in->reading = out;
 	out_of_memory_message = need_more_memory;
+	out_of_memory_arg = in;
 	rlimit_memory(memory_limit(in));
 }
 
-/* @in: complete except for the memory limit. */
-static bool has_only_fetches(const struct recorded_input *in)
-{
-	static struct trace *t;
-	const struct trace_info *info;
-	struct err err;
-	struct stat st;
-	char first[PATH_MAX + 2];
-	bool only;
-
-	/* neither standard input nor a FIFO can be opened twice */
-	if (!strcmp(in->file, "-") || (!stat(in->file, &st) && !S_ISREG(st.st_mode)))
-		return false;
-	snprintf(first, sizeof(first), "%s#1", in->file);
-	limit_memory(in, &t);
-	if (trace_open(in->file, &t, &err) && trace_open(first, &t, &err))
-		return false; /* opening it again later reports the error */
-	info = trace_info(t);
-	only = trace_event_of(info, true) == info->n_pmus && info->n_pmus;
-	trace_close(t);
-	t = NULL;
-	return only;
-}
-
-static void choose_event(struct sampling *s, const struct recorded_input *in)
-{
-	bool fetch = in->asks_fetch || s->labels & LABELS_FETCH;
-
-	if (s->metric != IBS_METRIC_N)
-		fetch |= ibs_metric_of_fetch(s->metric);
-	else if (!fetch && !s->select.explain)
-		fetch = has_only_fetches(in);
-	if (fetch)
-		event_parse("ibs_fetch//", &s->event, NULL);
-}
-
-int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
-		   size_t n_sets, struct recorded_input *in, struct err *err)
-{
-	int ret = options_parse(argc, argv, sets, n_sets, err);
-
-	if (ret)
-		return ret;
-	in->from_option = in->file;
-	in->files = argv + optind;
-	in->n_files = argc - optind;
-	if (in->argument && in->n_files != 1)
-		return in->n_files
-			       ? err_set(err, -EINVAL,
-					 "unexpected argument '%s': give one %s, and the recording "
-					 "with -i",
-					 in->files[1], in->argument)
-			       : err_set(err, -EINVAL, "missing %s", in->argument);
-	if (in->n_files > 1 && !in->takes_several)
-		return err_set(err, -EINVAL, "unexpected argument '%s': give one recording",
-			       argv[optind + 1]);
-	if (in->from_option && optind < argc && !in->argument)
-		return err_set(err, -EINVAL,
-			       "unexpected argument '%s': the recording was already given with -i",
-			       argv[optind]);
-	if (!in->from_option)
-		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
-	if (in->takes_fetch && !*s->events)
-		choose_event(s, in);
-	return sampling_filter(s, err);
-}
-
-int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
+int recorded_open(struct recorded_input *in, struct trace **out, struct err *err)
 {
 	limit_memory(in, out);
 	return trace_open(in->file, out, err);
@@ -136,14 +61,6 @@ void recorded_selection(struct sampling *s, struct replay_opts *out)
 		.n_containers = s->select.n_containers,
 		.cpus = s->has_cpus ? &s->cpus : NULL,
 	};
-}
-
-void recorded_fail(int ret, const struct err *err)
-{
-	if (ret == -ENOMEM)
-		need_more_memory();
-	else
-		log_error("%s", err->text);
 }
 
 bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t size)
@@ -275,7 +192,10 @@ int recorded_status(const struct recorded *r, int ret, const struct err *err)
 	const struct trace_end *end;
 
 	if (ret) {
-		recorded_fail(ret, err);
+		if (ret == -ENOMEM)
+			need_more_memory(&r->input);
+		else
+			log_error("%s", err->text);
 		return r->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
 	recorded_problems(r);
