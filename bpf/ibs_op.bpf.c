@@ -6,16 +6,14 @@
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
-#include <ibscope/sim.h>
 #include <ibscope/predicate.h>
 #include "access.bpf.h"
 #include <ibscope/decide.h>
 #include <ibscope/line_feed.h>
 #include "forward.bpf.h"
+#include "sim.bpf.h"
 
 const volatile bool cfg_pid_follow = false; /* children of selected tasks are selected, too */
-/* Set by the loader. No initializer: it must lie after `config`, whose hot line is full. */
-const volatile __u64 cfg_sim_seed;
 
 /* Variant of a program; all members are compile-time constants. */
 struct path {
@@ -244,12 +242,27 @@ static __always_inline void run_sim(void *ctx, struct path path)
 	const core_t core = this_core(core_config(0));
 	__u64 regs[IBS_OP_REG_FIXED];
 
-	if (path.fetch)
+	if (cfg_sim_tasks && !path.fetch) {
+		const __u32 zero = 0;
+		const struct sim_op *op;
+
+		sim_task_op(ctx);
+		op = bpf_map_lookup_elem(&sim_ops, &zero);
+		if (op)
+			run_regs(core, ctx, op->regs, NULL, path);
+		else
+			count(core, IBS_OUTCOME_LOST_INTERNAL, path);
+		return;
+	}
+	if (path.fetch) {
 		ibs_sim_fetch(cfg_sim_seed, bpf_get_smp_processor_id(), core_state(core)->seen,
 			      regs);
-	else
+		if (cfg_sim_tasks)
+			sim_task_fetch(ctx, regs);
+	} else {
 		ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), core_state(core)->seen,
 			   config.ibs.caps, regs);
+	}
 	for (int r = path.fetch ? 0 : IBS_OP_DATA; r <= (path.fetch ? 3 : IBS_OP_DATA3); r++) {
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);

@@ -1,12 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# demo.sh IBSCOPE: ten seconds of samples, from IBS if this machine has it.
+# demo.sh IBSCOPE: ten seconds of samples, from IBS if this machine has it; then three small programs, recorded.
 set -eu
 ibscope=$1
+examples=$(dirname "$0")/examples
 sim=' --source sim'
 "$ibscope" doctor >/dev/null 2>&1 && sim=
 [ -z "$sim" ] || echo 'No IBS on this machine (see `ibscope doctor`): the samples are SIMULATED.' >&2
 "$ibscope" hist$sim 10 1
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+show() { # PROGRAM TITLE COMMAND...: record the program, and print the first lines that the command prints below its header
+	program=$1 title=$2
+	shift 2
+	cc -O1 -g -pthread -o "$dir/$program" "$examples/$program.c"
+	"$ibscope" record$sim -c 100000 -o "$dir/data" -- "$dir/$program" 2 >/dev/null 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+	printf '\n%s\n$ ibscope record -c 100000 -- ./%s && ibscope %s\n' "$title" "$program" "$*"
+	"$ibscope" "$@" -i "$dir/data" 2>/dev/null | awk '/^[A-Z]+  +[A-Z]+ / { on = 1 } on && n++ < 24'
+}
+show pointer_chase 'Which function waits: a linked list' report --by symbol,src --top 3
+show hot_field 'Which field of which structure' report --by type,field --top 3
+show false_sharing 'Which cache lines threads share, and what is in them' c2c --top 3
+show pointer_chase 'Which instruction' annotate walk_list
+
 printf '\nNext:\n'
 next() { printf '  %-51s %s\n' "$ibscope $1" "$2"; }
 next "top$sim" 'show the same live'

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registers of simulated ops: a deterministic model behind `--source sim`, for machines without
- * IBS. A CPU's n-th sample depends only on seed, CPU and caps, so user space can compute what the
- * kernel must have counted. Shares and latencies are plausible round figures, not measurements.
+ * Registers of simulated ops: a model behind `--source sim`, for machines without IBS. Ops are those
+ * of the interrupted tasks, with their own addresses (bpf/sim.bpf.h), or drawn at random; then a
+ * CPU's n-th sample depends only on seed, CPU and caps, so user space can compute what the kernel
+ * must have counted. Shares and latencies are plausible round figures, not measurements.
  */
 #ifndef IBSCOPE_SIM_H
 #define IBSCOPE_SIM_H
@@ -32,33 +33,67 @@ static __always_inline __u64 ibs_sim_mix(__u64 z)
 	X(253, 7, 7, 0, 1500, 4095) \
 	X(256, 0, 0, 0, 40, 255)
 
-/**
- * ibs_sim_op() - registers of a CPU's n-th simulated sample
- * @regs: gets IBS_OP_REG_FIXED registers
- */
-static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 caps, __u64 *regs)
-{
-	__u64 r = ibs_sim_mix(ibs_sim_mix(seed ^ (__u64)cpu << 32) + n);
-	__u64 r2 = ibs_sim_mix(r);
-	__u32 kind = r & 255, draw = r >> 32 & 255, lat = 0, code = 0, rmt = 0;
-	__u64 data = (r2 & 31) + 1, data2 = 0, data3 = 0;
+/* The random numbers of a CPU's n-th sample. */
+struct ibs_sim_draw {
+	__u64 a, b;
+};
 
-	if (kind < 97)
-		data3 = IBS_OP_DATA3_LD_OP;
-	else if (kind < 138)
-		data3 = IBS_OP_DATA3_ST_OP;
-	else if (kind < 148)
-		data3 = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LOCKED_OP;
-	else if (kind < 202)
-		data |= IBS_OP_DATA_BRN_RET;
+static __always_inline struct ibs_sim_draw ibs_sim_draw(__u64 seed, __u32 cpu, __u64 n)
+{
+	struct ibs_sim_draw r;
+
+	r.a = ibs_sim_mix(ibs_sim_mix(seed ^ (__u64)cpu << 32) + n);
+	r.b = ibs_sim_mix(r.a);
+	return r;
+}
+
+/* What the model knows of the line of an access. */
+enum ibs_sim_line {
+	IBS_SIM_ANY,	 /* nothing */
+	IBS_SIM_TOUCHED, /* it was accessed lately */
+	IBS_SIM_COLD,	 /* it was not: misses are likely */
+	IBS_SIM_FOREIGN, /* another CPU has written it since: it is modified there */
+};
+
+/* Of 256 accesses, those that miss L1, and of 256 of these, those that miss L2. */
+static __always_inline __u32 ibs_sim_l1_misses(enum ibs_sim_line line)
+{
+	return line == IBS_SIM_FOREIGN ? 256 :
+	       line == IBS_SIM_COLD    ? 200 :
+	       line == IBS_SIM_TOUCHED ? 16 :
+					 72;
+}
+
+static __always_inline __u32 ibs_sim_l2_misses(enum ibs_sim_line line)
+{
+	return line == IBS_SIM_FOREIGN ? 256 :
+	       line == IBS_SIM_COLD    ? 220 :
+	       line == IBS_SIM_TOUCHED ? 64 :
+					 140;
+}
+
+/**
+ * ibs_sim_answer() - registers of an op
+ * @data:  IBS_OP_DATA_BRN_RET or 0
+ * @data3: what the op does, by bits of IBS_OP_DATA3
+ * @regs:  gets IBS_OP_CTL and the data registers
+ */
+static __always_inline void ibs_sim_answer(const struct ibs_sim_draw *d, __u32 caps,
+					   enum ibs_sim_line line, __u64 data, __u64 data3,
+					   __u64 *regs)
+{
+	__u64 r = d->a, r2 = d->b, data2 = 0;
+	__u32 draw = r >> 32 & 255, lat = 0, code = 0, rmt = 0;
+
+	data |= (r2 & 31) + 1;
 	if (data3) {
 		data3 |= IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID;
 		if ((r >> 8 & 255) < 23)
 			data3 |= IBS_OP_DATA3_L1TLB_MISS | (8 + (r2 >> 8 & 255)) << 48;
-		if ((r >> 16 & 255) < 72)
+		if ((r >> 16 & 255) < ibs_sim_l1_misses(line))
 			data3 |= IBS_OP_DATA3_DC_MISS;
 	}
-	if ((data3 & IBS_OP_DATA3_DC_MISS) && (r >> 24 & 255) < 140) {
+	if ((data3 & IBS_OP_DATA3_DC_MISS) && (r >> 24 & 255) < ibs_sim_l2_misses(line)) {
 		data3 |= IBS_OP_DATA3_L2_MISS;
 #define IBS_SIM_SRC(below, zen4, coarse, rmt_node, min, mask)    \
 	if (!lat && draw < (below)) {                            \
@@ -68,21 +103,51 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 	}
 		IBS_SIM_SRC_TABLE(IBS_SIM_SRC)
 #undef IBS_SIM_SRC
+		if (line == IBS_SIM_FOREIGN) {
+			code = 2;
+			rmt = 0;
+			lat = 120 + (r2 >> 16 & 127);
+		} else if (line != IBS_SIM_ANY && (caps & IBS_CAPS_ZEN4) && (code == 2 || code == 5)) {
+			code = 1; /* no other CPU has it */
+		}
 		if (data3 & IBS_OP_DATA3_LD_OP)
 			data2 = (code & 7) | rmt << 4 | (code >> 3) << 6;
+		if (line == IBS_SIM_TOUCHED || line == IBS_SIM_COLD)
+			data2 |= IBS_OP_DATA2_OWNED; /* nor has it modified it */
 	} else if (data3 & IBS_OP_DATA3_DC_MISS) {
 		lat = 11 + (r2 >> 16 & 15);
 	}
 	if (data3 & IBS_OP_DATA3_LD_OP)
 		data3 |= (__u64)lat << 32;
 	regs[IBS_OP_CTL] = IBS_BIT(17) | IBS_BIT(18);
-	regs[IBS_OP_RIP] = 0x400000 + (r2 >> 40);
 	regs[IBS_OP_DATA] = data | ((data & 0xffff) + 20 + lat) << 16;
 	regs[IBS_OP_DATA2] = data2;
 	regs[IBS_OP_DATA3] = data3;
+}
+
+/**
+ * ibs_sim_op() - registers of a CPU's n-th op, drawn at random
+ * @regs: gets IBS_OP_REG_FIXED registers
+ */
+static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 caps, __u64 *regs)
+{
+	const struct ibs_sim_draw d = ibs_sim_draw(seed, cpu, n);
+	__u32 kind = d.a & 255;
+	__u64 data = 0, data3 = 0;
+
+	if (kind < 97)
+		data3 = IBS_OP_DATA3_LD_OP;
+	else if (kind < 138)
+		data3 = IBS_OP_DATA3_ST_OP;
+	else if (kind < 148)
+		data3 = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LOCKED_OP;
+	else if (kind < 202)
+		data = IBS_OP_DATA_BRN_RET;
+	ibs_sim_answer(&d, caps, IBS_SIM_ANY, data, data3, regs);
+	regs[IBS_OP_RIP] = 0x400000 + (d.b >> 40);
 	/* the AND leaves fewer bits set, so some lines are hotter than others */
-	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
-	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
+	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (d.b >> 24 & d.a >> 40 & 0xffffff) : 0;
+	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (d.b >> 24 & d.a >> 40 & 0xffffff) : 0;
 }
 
 /*

@@ -48,7 +48,7 @@ class Sim(unittest.TestCase):
         """Each CPU's n-th sample is known; so is every count, for the n that were seen."""
         for seed, event, labels in (('1', 'op', ('src', 'op')), ('77', 'op', ('src', 'op')),
                                     ('2', 'fetch', ('fetch', 'itlb'))):
-            o, = hist('--source', 'sim', '-e', f'ibs_{event}//', '-c', '100000', '--seed', seed,
+            o, = hist('--source', 'sim', '--sim-ops', 'random', '-e', f'ibs_{event}//', '-c', '100000', '--seed', seed,
                       '--by', ','.join(('cpu', *labels)), '1', '1')
             per_cpu = by_labels([o], 'cpu')
             self.assertEqual(sum(per_cpu.values()), o['ledger']['seen'])
@@ -250,12 +250,20 @@ class Sim(unittest.TestCase):
             self.assertGreater(json.loads(out)['ledger']['seen'], 10)
 
     def test_user_and_kernel(self):
-        """All addresses of the model are of user space."""
-        o, = hist('--source', 'sim', '--user', '0.3', '1')
+        """All addresses that are drawn at random are of user space; those of tasks are of both."""
+        random = ('--source', 'sim', '--sim-ops', 'random')
+        o, = hist(*random, '--user', '0.3', '1')
         self.assertNotIn('mode', o['ledger']['filtered'])
-        o, = hist('--source', 'sim', '--kernel', '0.3', '1')
+        o, = hist(*random, '--kernel', '0.3', '1')
         self.assertEqual(o['ledger']['filtered'], {'mode': o['ledger']['seen']})
-        o, = hist('--source', 'sim', '--by', 'mode', '0.3', '1')
+        busy = Busy(CPUS[0])
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '-p', str(busy.pid), '--by', 'mode', '1', '1')
+        finally:
+            busy.stop()
+        modes = {s['labels']['mode']: s['samples'] for s in o['series']}
+        self.assertGreater(modes['user'], modes.get('kernel', 0), modes)
+        o, = hist(*random, '--by', 'mode', '0.3', '1')
         self.assertEqual([s['labels'] for s in o['series']], [{'mode': 'user'}])
 
     @unittest.skipUnless(os.access('/sys/fs/cgroup/memory/cgroup.procs', os.W_OK),

@@ -75,6 +75,7 @@ struct sampler_opts {
 	__u32 max_groups;	/* 0: MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
+	unsigned int sim_random; /* simulated ops are drawn at random, not those of tasks */
 	/*
 	 * From pins.h: pin the counters there, or resume them if they match; NULL: they are freed
 	 * with the sampler. sampler_close() leaves the pins, but sampling stops.

@@ -67,6 +67,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
+	cfg->cfg_sim_tasks = !opts->sim_random;
 }
 
 static int set_memory_nodes(struct sampler *s, const struct sampler_opts *opts, struct err *err)
@@ -123,6 +124,8 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
+	err = err ?: bpf_map__set_autocreate(m->sim_lines, opts->source == SAMPLER_SIM);
+	err = err ?: bpf_map__set_autocreate(m->sim_ops, opts->source == SAMPLER_SIM);
 	if (selects_processes(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks());
 	if (selects_threads(&opts->sel))

@@ -135,6 +135,11 @@ static const char *sim_event_name_at(unsigned int i)
 	return i ? "faults" : "clock";
 }
 
+static const char *sim_ops_name_at(unsigned int i)
+{
+	return i ? "random" : "tasks";
+}
+
 static int set_verbose(void *ctx, const char *arg, struct err *err)
 {
 	(void)ctx;
@@ -189,6 +194,10 @@ const struct option_row sampling_options[] = {
 	  "what the simulation counts: ns (default), or page faults, 16 per sample if no period is "
 	  "given",
 	  OPTION_CHOICE(struct sampling, sim_faults, "event", sim_event_name_at, 2) },
+	{ "sim-ops", 0, "tasks|random",
+	  "ops of the simulation: instructions of the interrupted tasks with their own addresses "
+	  "(default), or drawn at random from the seed",
+	  OPTION_CHOICE(struct sampling, opts.sim_random, "ops", sim_ops_name_at, 2) },
 	{ "max-groups", 0, "N", "groups with counters of their own; default 1024",
 	  OPTION_NUMBER(struct sampling, opts.max_groups, 1, 1 << 20) },
 	{ "max-memory", 0, "SIZE", "kernel memory limit, in MiB or as in 1G; default 64M",

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The programs of tools/examples, sampled by the simulation: their own functions, fields and lines have names."""
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import ibscope
+
+OK, WHY = ibscope.can_bpf()
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../tools/examples')
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.data = {}
+        for name in 'false_sharing', 'pointer_chase', 'hot_field':
+            program = os.path.join(cls.dir.name, name)
+            subprocess.run(['cc', '-O1', '-g', '-pthread', '-o', program, os.path.join(EXAMPLES, name + '.c')], check=True)
+            cls.data[name] = os.path.join(cls.dir.name, name + '.data')
+            p = ibscope.run('record', '--source', 'sim', '-c', '100000', '-o', cls.data[name], '--', program, '3')
+            assert p.returncode == 0, p.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def rows(self, command, name, *args):
+        p = ibscope.run(command, '-i', self.data[name], '--csv', *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return list(csv.DictReader(io.StringIO(p.stdout)))
+
+    def test_symbols(self):
+        """The list is walked in one function, which has most miss cycles and all of its cold loads."""
+        first = self.rows('report', 'pointer_chase', '--by', 'symbol')[0]
+        self.assertEqual(first['symbol'], 'walk_list')
+        total = sum(float(r['miss_cycles'] or 0) for r in self.rows('report', 'pointer_chase', '--by', 'symbol'))
+        self.assertGreater(float(first['miss_cycles']), 0.5 * total)
+
+    def test_all_of_a_loop(self):
+        """Each of its instructions is sampled, although interrupts come behind few of them."""
+        p = ibscope.run('annotate', 'walk_list', '-i', self.data['pointer_chase'], '--json')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        code = [i for i in json.loads(p.stdout)['instructions'] if i.get('samples')]
+        self.assertGreaterEqual(len(code), 5)
+        loads = [i for i in code if re.search(r'\(%r', i['text'])]
+        self.assertGreaterEqual(len(loads), 3, code)
+
+    def test_fields(self):
+        """The field that the loop reads, and not its neighbours."""
+        rows = [r for r in self.rows('report', 'hot_field', '--by', 'type,field') if r['type'] == 'struct order']
+        self.assertEqual(rows[0]['field'], 'price', rows)
+        self.assertGreater(int(rows[0]['samples']), 5 * sum(int(r['samples']) for r in rows[1:]), rows)
+
+    def test_false_sharing(self):
+        """Two threads write two words of a line, and the loads are answered by the other CPU's cache."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest('one CPU: nothing is shared')
+        p = ibscope.run('c2c', '-i', self.data['false_sharing'], '--json')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        line, = [r for r in json.loads(p.stdout)['lines'] if 'counters' in [v['name'] for v in r['variables']]]
+        self.assertEqual(line['verdict'], 'false sharing', line)
+
+
+if __name__ == '__main__':
+    unittest.main()
