@@ -113,6 +113,14 @@ void json_put_u64(struct json_writer *w, const char *key, __u64 v)
 	num_put(w->f, v, 10);
 }
 
+void json_put_i64(struct json_writer *w, const char *key, __s64 v)
+{
+	begin_value(w, key);
+	if (v < 0)
+		putc_unlocked('-', w->f);
+	num_put(w->f, v < 0 ? -(__u64)v : (__u64)v, 10);
+}
+
 void json_put_known(struct json_writer *w, const char *key, bool known, __u64 v)
 {
 	if (known)

@@ -42,6 +42,9 @@ void json_put_text(struct json_writer *w, const char *key, const char *text);
 void json_put_text_if_any(struct json_writer *w, const char *key, const char *text);
 
 void json_put_u64(struct json_writer *w, const char *key, __u64 v);
+
+/* For what jansson reads: its integers are signed, and a cast restores the others. */
+void json_put_i64(struct json_writer *w, const char *key, __s64 v);
 void json_put_bool(struct json_writer *w, const char *key, bool v);
 void json_put_null(struct json_writer *w, const char *key);
 

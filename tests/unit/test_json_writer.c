@@ -73,6 +73,9 @@ static void write_numbers(struct json_writer *w)
 	json_begin_object(w, NULL);
 	json_put_u64(w, "most", UINT64_MAX);
 	json_put_u64(w, "zero", 0);
+	json_put_i64(w, "least", INT64_MIN);
+	json_put_i64(w, "cpu", -1);
+	json_put_i64(w, "one", 1);
 	json_put_hex(w, "hex", 0xffffffff81000000);
 	json_put_hex(w, "hex0", 0);
 	json_put_known(w, "known", true, 7);
@@ -97,12 +100,14 @@ static void test_numbers(void **state)
 
 	(void)state;
 	check(write_numbers, exact,
-	      "{\"most\":18446744073709551615,\"zero\":0,\"hex\":\"0xffffffff81000000\","
+	      "{\"most\":18446744073709551615,\"zero\":0,\"least\":-9223372036854775808,\"cpu\":-1,"
+	      "\"one\":1,\"hex\":\"0xffffffff81000000\","
 	      "\"hex0\":\"0x0\",\"known\":7,\"unknown\":null,\"third\":0.33333333333333331,"
 	      "\"two\":2.0,\"less\":-1.0,\"big\":1e+20,\"nan\":null,\"inf\":null,\"whole\":2,"
 	      "\"half\":0.5,\"below\":-2.0,\"huge\":9000000000000000.0,\"nothing\":null}\n");
 	check(write_numbers, few,
-	      "{\"most\":18446744073709551615,\"zero\":0,\"hex\":\"0xffffffff81000000\","
+	      "{\"most\":18446744073709551615,\"zero\":0,\"least\":-9223372036854775808,\"cpu\":-1,"
+	      "\"one\":1,\"hex\":\"0xffffffff81000000\","
 	      "\"hex0\":\"0x0\",\"known\":7,\"unknown\":null,\"third\":0.333,\"two\":2.0,"
 	      "\"less\":-1.0,\"big\":1e+20,\"nan\":null,\"inf\":null,\"whole\":2,\"half\":0.5,"
 	      "\"below\":-2.0,\"huge\":9e+15,\"nothing\":null}\n");

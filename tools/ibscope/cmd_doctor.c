@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "doctor/doctor.h"
 #include "doctor_verify.h"
+#include "base/json_writer.h"
 #include "base/num.h"
 #include "base/options.h"
 #include "machine/cpu.h"
@@ -13,7 +14,7 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <jansson.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,31 +136,27 @@ static bool is_known(const struct loop_loss *l)
 	return l->sampled_rounds && l->ns > l->ns_spread;
 }
 
-static json_t *json_number(bool known, double v)
-{
-	return known ? json_real(v) : json_null();
-}
-
 static int print_json(const struct cost *c, FILE *f, struct err *err)
 {
-	json_t *o = json_pack("{s:s, s:b, s:i}", "event", c->simulated ? "cpu-clock" : "ibs_op",
-			      "simulated", c->simulated, "cpu", (int)c->cpu);
-	json_t *list = json_array();
-	bool bad = !o || json_object_set_new(o, "samples", list);
+	struct json_writer w = { .f = f, .precision = 6 };
 
-	for (size_t i = 0; !bad && i < ROWS; i++) {
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "event", c->simulated ? "cpu-clock" : "ibs_op");
+	json_put_bool(&w, "simulated", c->simulated);
+	json_put_u64(&w, "cpu", c->cpu);
+	json_begin_array(&w, "samples");
+	for (size_t i = 0; i < ROWS; i++) {
 		const struct loop_loss *l = &c->loss[i];
 
-		bad = json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:I}", "outcome", costs[i].name, "ns",
-					json_number(is_known(l), l->ns), "spread_ns",
-					json_number(is_known(l), l->ns_spread), "measured",
-					(json_int_t)l->samples));
+		json_begin_object(&w, NULL);
+		json_put_text(&w, "outcome", costs[i].name);
+		json_put_double(&w, "ns", is_known(l) ? l->ns : (double)NAN);
+		json_put_double(&w, "spread_ns", is_known(l) ? l->ns_spread : (double)NAN);
+		json_put_u64(&w, "measured", l->samples);
+		json_end(&w);
 	}
-	bad = bad || json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(6));
-	json_decref(o);
-	fputc('\n', f);
-	return bad ? err_set(err, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	json_finish(&w);
+	return ferror(f) ? err_set(err, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
 }
 
 static void print_cost(const struct cost *c, FILE *f)

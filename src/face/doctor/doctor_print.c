@@ -2,10 +2,10 @@
 #include "doctor.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json_writer.h"
 
 const char *const doctor_status_names[] = { "ok", "info", "warn", "no" };
 
@@ -95,35 +95,30 @@ void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bo
 		fprintf(f, "--source sim works: it runs the same program on simulated samples.\n");
 }
 
-static json_t *text_or_null(const char *s)
-{
-	return *s ? json_string(s) : json_null();
-}
-
-static json_t *to_json(const struct doctor_report *d)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < d->n; i++) {
-		const struct doctor_result *r = &d->result[i];
-
-		json_array_append_new(
-			list, json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "id", r->id, "group",
-					r->group, "title", r->title, "status",
-					doctor_status_names[r->status], "value", r->value, "why",
-					text_or_null(r->why), "remedy", text_or_null(r->remedy)));
-	}
-	return json_pack("{s:o,s:b,s:{s:b,s:b}}", "checks", list, "can_sample", d->can_sample,
-			 "source_available", "ibs", d->can_sample, "sim", d->can_simulate);
-}
-
 int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e)
 {
-	json_t *o = to_json(d);
-	int err;
+	struct json_writer w = { .f = f, .indent = 2 };
 
-	err = json_dumpf(o, f, JSON_INDENT(2)) || fputc('\n', f) == EOF;
-	json_decref(o);
-	return err ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	json_begin_object(&w, NULL);
+	json_begin_array(&w, "checks");
+	for (size_t i = 0; i < d->n; i++) {
+		const struct doctor_result *r = &d->result[i];
+
+		json_begin_object(&w, NULL);
+		json_put_text(&w, "id", r->id);
+		json_put_text(&w, "group", r->group);
+		json_put_text(&w, "title", r->title);
+		json_put_text(&w, "status", doctor_status_names[r->status]);
+		json_put_text(&w, "value", r->value);
+		json_put_text_if_any(&w, "why", r->why);
+		json_put_text_if_any(&w, "remedy", r->remedy);
+		json_end(&w);
+	}
+	json_end(&w);
+	json_put_bool(&w, "can_sample", d->can_sample);
+	json_begin_object(&w, "source_available");
+	json_put_bool(&w, "ibs", d->can_sample);
+	json_put_bool(&w, "sim", d->can_simulate);
+	json_finish(&w);
+	return ferror(f) ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
 }

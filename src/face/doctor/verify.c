@@ -2,9 +2,9 @@
 #include "verify.h"
 
 #include "base/err.h"
+#include "base/json_writer.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -122,37 +122,44 @@ void verify_print(const struct verify *v, FILE *f)
 	fprintf(f, "\n%s\n", summary);
 }
 
-static json_t *number(bool known, double value)
+static double number(bool known, double value)
 {
-	return known ? json_real(value) : json_null();
+	return known ? value : (double)NAN;
 }
 
-static json_t *boolean(bool known, bool value)
+static void put_boolean(struct json_writer *w, const char *key, bool known, bool value)
 {
-	return known ? json_boolean(value) : json_null();
+	if (known)
+		json_put_bool(w, key, value);
+	else
+		json_put_null(w, key);
 }
 
 int verify_print_json(const struct verify *v, FILE *f, struct err *e)
 {
-	json_t *list = json_array(), *o;
-	int failed;
+	struct json_writer w = { .f = f, .precision = 12 };
 
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "event", v->event);
+	json_put_u64(&w, "period", v->period);
+	json_put_double(&w, "seconds", v->seconds);
+	json_put_u64(&w, "cpus", v->cpus);
+	json_begin_array(&w, "figures");
 	for (int i = 0; i < VERIFY_N; i++) {
 		const struct verify_row *r = &v->rows[i];
 
-		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s?}", "id", figures[i].id,
-					"sampled", number(r->known, r->sampled), "counted",
-					number(r->known, r->counted), "difference",
-					number(r->known, r->known ? difference(r) : 0), "limit",
-					number(figures[i].limit, figures[i].limit), "agrees",
-					boolean(judged(v, i), r->known && agrees(v, i)), "why",
-					r->known ? NULL : r->why));
+		json_begin_object(&w, NULL);
+		json_put_text(&w, "id", figures[i].id);
+		json_put_double(&w, "sampled", number(r->known, r->sampled));
+		json_put_double(&w, "counted", number(r->known, r->counted));
+		json_put_double(&w, "difference", number(r->known, r->known ? difference(r) : 0));
+		json_put_double(&w, "limit", number(figures[i].limit, figures[i].limit));
+		put_boolean(&w, "agrees", judged(v, i), r->known && agrees(v, i));
+		json_put_text(&w, "why", r->known ? NULL : r->why);
+		json_end(&w);
 	}
-	o = json_pack("{s:s, s:I, s:f, s:i, s:o, s:o}", "event", v->event, "period",
-		      (json_int_t)v->period, "seconds", v->seconds, "cpus", (int)v->cpus, "figures",
-		      list, "agrees", boolean(verify_compared(v), verify_agrees(v)));
-	failed = json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(12)) || fputc('\n', f) == EOF;
-	json_decref(o);
-	return failed ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	json_end(&w);
+	put_boolean(&w, "agrees", verify_compared(v), verify_agrees(v));
+	json_finish(&w);
+	return ferror(f) ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
 }

@@ -2,7 +2,6 @@
 #include "html_facts.h"
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 #include <string.h>
 #include <time.h>
@@ -59,12 +58,6 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 		text_append(buf, size, "The sampling period was not recorded: costs are unknown. ");
 }
 
-static void text(FILE *f, const char *name, const char *value)
-{
-	fprintf(f, ",\"%s\":", name);
-	utf8_put_json(f, value);
-}
-
 /* A time of day in UTC, "" if the recording does not have it. */
 static void format_time(const struct html_report *r, __u64 ns, const char *format, char *buf,
 			size_t size)
@@ -81,7 +74,7 @@ static void format_time(const struct html_report *r, __u64 ns, const char *forma
 		strftime(buf, size, format, &tm);
 }
 
-static void write_time(const struct html_report *r, FILE *f)
+static void write_time(const struct html_report *r, struct json_writer *w)
 {
 	const struct html_rows *rows = &r->rows;
 	double bin_s = rows->has_time ? rows->bin_ns / 1e9 : 1;
@@ -89,18 +82,20 @@ static void write_time(const struct html_report *r, FILE *f)
 	double length_s = length_ns / 1e9;
 	char from[64], to[64], hms[16];
 	unsigned int h = 0, m = 0, s = 0;
+	bool has_start;
 
-	fprintf(f, ",\"bins\":%u,\"bin_s\":%.9g,\"duration_s\":%.9g", html_rows_bins(rows), bin_s,
-		length_s > 0 ? length_s : bin_s);
+	json_put_u64(w, "bins", html_rows_bins(rows));
+	w->precision = 9;
+	json_put_number(w, "bin_s", bin_s);
+	json_put_number(w, "duration_s", length_s > 0 ? length_s : bin_s);
+	w->precision = 0;
 	format_time(r, rows->start_ns, "%H:%M:%S", hms, sizeof(hms));
-	if (sscanf(hms, "%u:%u:%u", &h, &m, &s) == 3)
-		fprintf(f, ",\"start_s\":%u", h * 3600 + m * 60 + s);
-	else
-		fputs(",\"start_s\":null", f);
+	has_start = sscanf(hms, "%u:%u:%u", &h, &m, &s) == 3;
+	json_put_known(w, "start_s", has_start, h * 3600 + m * 60 + s);
 	format_time(r, rows->start_ns, "%e %b %Y, %H:%M:%S", from, sizeof(from));
 	format_time(r, rows->start_ns + length_ns, " to %H:%M:%S UTC", to, sizeof(to));
 	text_append(from, sizeof(from), "%s", to);
-	text(f, "when", from);
+	json_put_text(w, "when", from);
 }
 
 /* "1,234": as the page writes counts. */
@@ -117,30 +112,27 @@ static void grouped(char *buf, size_t size, __u64 v)
 	buf[at] = 0;
 }
 
-static void write_line_of_facts(const struct html_report *r, FILE *f)
+static void write_line_of_facts(const struct html_report *r, struct json_writer *w)
 {
 	const struct trace_info *info = r->opts.info;
 	char buf[256], n[32];
 
-	fputs(",\"facts\":[", f);
+	json_begin_array(w, "facts");
 	snprintf(buf, sizeof(buf), "%s%s%s", info->has_cpu ? info->cpu.name : "processor unknown",
 		 info->has_cpu && info->cpu.name[0] ? ", " : "",
 		 info->has_cpu ? cpu_generation(&info->cpu) : "");
-	utf8_put_json(f, buf);
+	json_put_text(w, NULL, buf);
 	if (r->parts > 1) {
 		snprintf(buf, sizeof(buf), "%u recordings", r->parts);
-		fputc(',', f);
-		utf8_put_json(f, buf);
+		json_put_text(w, NULL, buf);
 	}
 	if (info->n_cpus) {
 		snprintf(buf, sizeof(buf), "%u CPUs", info->n_cpus);
-		fputc(',', f);
-		utf8_put_json(f, buf);
+		json_put_text(w, NULL, buf);
 	}
 	if (info->release[0]) {
 		snprintf(buf, sizeof(buf), "Linux %s", info->release);
-		fputc(',', f);
-		utf8_put_json(f, buf);
+		json_put_text(w, NULL, buf);
 	}
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		grouped(n, sizeof(n), info->pmu[i].period);
@@ -150,38 +142,43 @@ static void write_line_of_facts(const struct html_report *r, FILE *f)
 					      : "1 sample per",
 			 info->pmu[i].period ? n : "unknown",
 			 info->pmu[i].freq && info->pmu[i].period ? " samples/s" : "");
-		fputc(',', f);
-		utf8_put_json(f, buf);
+		json_put_text(w, NULL, buf);
 	}
-	fputc(']', f);
+	json_end(w);
 }
 
-static void write_ledger(const struct trace_end *end, FILE *f)
+static void put_samples(struct json_writer *w, const char *kind, const char *name, __u64 n)
 {
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s%s", kind, name);
+	json_begin_array(w, NULL);
+	json_put_text(w, NULL, text);
+	json_put_u64(w, NULL, n);
+	json_end(w);
+}
+
+static void write_ledger(const struct trace_end *end, struct json_writer *w)
+{
+	static const char *const kinds[] = { [IBS_OUTCOME_KIND_FILTERED] = "filtered: ",
+					     [IBS_OUTCOME_KIND_LOST] = "lost: ",
+					     [IBS_OUTCOME_KIND_N] = "" };
 	const struct ledger *l = &end->ledger;
-	const char *comma = "";
 
 	if (!end->has_ledger) {
-		fputs(",\"ledger\":null", f);
+		json_put_null(w, "ledger");
 		return;
 	}
-	fprintf(f, ",\"ledger\":{\"seen\":%llu,\"rows\":[", (unsigned long long)l->seen);
-	for (unsigned int i = 0; i < IBS_OUTCOME_N; i++) {
-		static const char *const kinds[] = { [IBS_OUTCOME_KIND_FILTERED] = "filtered: ",
-						     [IBS_OUTCOME_KIND_LOST] = "lost: ",
-						     [IBS_OUTCOME_KIND_N] = "" };
-		const char *kind = kinds[outcome_kind(i)];
-
-		if (!l->outcome[i])
-			continue;
-		fprintf(f, "%s[\"%s%s\",%llu]", comma, kind ? kind : "", outcome_name(i),
-			(unsigned long long)l->outcome[i]);
-		comma = ",";
-	}
-	if (l->pmu_exact)
-		fprintf(f, "],\"unseen\":%llu}", (unsigned long long)l->unseen);
-	else
-		fputs("],\"unseen\":null}", f);
+	json_begin_object(w, "ledger");
+	json_put_u64(w, "seen", l->seen);
+	json_begin_array(w, "rows");
+	for (unsigned int i = 0; i < IBS_OUTCOME_N; i++)
+		if (l->outcome[i])
+			put_samples(w, kinds[outcome_kind(i)] ?: "", outcome_name(i),
+				    l->outcome[i]);
+	json_end(w);
+	json_put_known(w, "unseen", l->pmu_exact, l->unseen);
+	json_end(w);
 }
 
 static const char *code_name(unsigned int k)
@@ -202,7 +199,7 @@ static const char *address_name(unsigned int k)
 }
 
 /* What the rows of views were attributed to, of all samples; nothing of counters, which have none of it. */
-static void write_attribution(const struct html_report *r, FILE *f)
+static void write_attribution(const struct html_report *r, struct json_writer *w)
 {
 	const struct {
 		const char *what;
@@ -215,153 +212,156 @@ static void write_attribution(const struct html_report *r, FILE *f)
 		{ "lines", r->addresses, HTML_ADDRESSES, HTML_VIRTUAL + 1, address_name },
 	};
 
-	fputs(",\"attribution\":[", f);
+	json_begin_array(w, "attribution");
 	for (unsigned int i = 0; r->parts && i < ARRAY_SIZE(ledgers); i++) {
-		fprintf(f, "%s{\"what\":\"%s\",\"known\":%u,\"rows\":[", i ? "," : "",
-			ledgers[i].what, ledgers[i].known);
+		json_begin_object(w, NULL);
+		json_put_text(w, "what", ledgers[i].what);
+		json_put_u64(w, "known", ledgers[i].known);
+		json_begin_array(w, "rows");
 		for (unsigned int k = 0; k < ledgers[i].n; k++)
-			fprintf(f, "%s[\"%s\",%llu]", k ? "," : "", ledgers[i].name(k),
-				(unsigned long long)ledgers[i].samples[k]);
-		fputs("]}", f);
+			put_samples(w, "", ledgers[i].name(k), ledgers[i].samples[k]);
+		json_end(w);
+		json_end(w);
 	}
-	fputc(']', f);
+	json_end(w);
 }
 
-static void record_row(FILE *f, const char **comma, const char *name, const char *value)
+static void record_row(struct json_writer *w, const char *name, const char *value)
 {
 	if (!*value)
 		return;
-	fprintf(f, "%s[\"%s\",", *comma, name);
-	utf8_put_json(f, value);
-	fputc(']', f);
-	*comma = ",";
+	json_begin_array(w, NULL);
+	json_put_text(w, NULL, name);
+	json_put_text(w, NULL, value);
+	json_end(w);
 }
 
-static void write_record(const struct html_report *r, const struct trace_end *end, FILE *f)
+static void write_record(const struct html_report *r, const struct trace_end *end,
+			 struct json_writer *w)
 {
 	const struct trace_info *info = r->opts.info;
-	const char *comma = "";
 	char buf[512];
 
-	fputs(",\"record\":[", f);
-	record_row(f, &comma, "command", info->command);
-	record_row(f, &comma, "selection", info->filter[0] ? info->filter : "everything");
+	json_begin_array(w, "record");
+	record_row(w, "command", info->command);
+	record_row(w, "selection", info->filter[0] ? info->filter : "everything");
 	snprintf(buf, sizeof(buf), "%.255s, %s", r->opts.file,
 		 end->whole ? "complete" : "INCOMPLETE");
-	record_row(f, &comma, "file", *r->opts.file ? buf : "");
-	record_row(f, &comma, "format", info->format);
+	record_row(w, "file", *r->opts.file ? buf : "");
+	record_row(w, "format", info->format);
 	if (info->has_cpu) {
 		snprintf(buf, sizeof(buf), "%s, family 0x%x model 0x%x", info->cpu.name,
 			 info->cpu.family, info->cpu.model);
-		record_row(f, &comma, "processor", buf);
+		record_row(w, "processor", buf);
 	}
-	record_row(f, &comma, "kernel", info->release);
-	record_row(f, &comma, "report", r->opts.options);
-	record_row(f, &comma, "written by", "ibscope " IBSCOPE_VERSION);
-	fputc(']', f);
+	record_row(w, "kernel", info->release);
+	record_row(w, "report", r->opts.options);
+	record_row(w, "written by", "ibscope " IBSCOPE_VERSION);
+	json_end(w);
 }
 
-static void write_groups(const struct html_report *r, FILE *f)
+static void put_texts(struct json_writer *w, const char *key, const struct intern *texts)
 {
-	fputs(",\"group_title\":\"Container\",\"groups\":[", f);
-	for (size_t i = 0; i < r->groups.n; i++) {
-		const char *name = intern_text(&r->groups, i);
-
-		fprintf(f, "%s{\"name\":", i ? "," : "");
-		utf8_put_json(f, name);
-		if (r->group[i].option)
-			text(f, "option", r->group[i].option);
-		fputc('}', f);
-	}
-	fputc(']', f);
+	json_begin_array(w, key);
+	for (size_t i = 0; i < texts->n; i++)
+		json_put_text(w, NULL, intern_text(texts, i));
+	json_end(w);
 }
 
-static void write_code(const struct html_report *r, FILE *f)
+static void write_groups(const struct html_report *r, struct json_writer *w)
+{
+	json_put_text(w, "group_title", "Container");
+	json_begin_array(w, "groups");
+	for (size_t i = 0; i < r->groups.n; i++) {
+		json_begin_object(w, NULL);
+		json_put_text(w, "name", intern_text(&r->groups, i));
+		if (r->group[i].option)
+			json_put_text(w, "option", r->group[i].option);
+		json_end(w);
+	}
+	json_end(w);
+}
+
+static void write_code(const struct html_report *r, struct json_writer *w)
 {
 	bool chains = false;
 
 	for (unsigned int i = 0; i < r->opts.info->n_pmus; i++)
 		chains |= r->opts.info->pmu[i].stacks;
-	fprintf(f, ",\"chains\":%s,\"frames\":[", chains ? "true" : "false");
-	for (size_t i = 0; i < r->frames.n; i++) {
-		if (i)
-			fputc(',', f);
-		utf8_put_json(f, intern_text(&r->frames, i));
+	json_put_bool(w, "chains", chains);
+	put_texts(w, "frames", &r->frames);
+	json_begin_array(w, "stacks");
+	for (size_t i = 0; i < r->n_nodes || !i; i++) {
+		json_put_u64(w, NULL, i ? r->nodes[i].parent : 0);
+		json_put_u64(w, NULL, i ? r->nodes[i].frame : 0);
 	}
-	fputs("],\"stacks\":[0,0", f);
-	for (size_t i = 1; i < r->n_nodes; i++)
-		fprintf(f, ",%u,%u", r->nodes[i].parent, r->nodes[i].frame);
-	fputc(']', f);
+	json_end(w);
 }
 
 /* "rank", "role" and "region": the names that rows refer to by number, "" first. */
-static void write_names(const struct html_report *r, FILE *f)
+static void write_names(const struct html_report *r, struct json_writer *w)
 {
 	static const char *const kinds[HTML_NAMES] = {
 		[HTML_RANK] = "rank", [HTML_ROLE] = "role", [HTML_REGION] = "region"
 	};
 
-	fputs(",\"names\":{", f);
-	for (unsigned int k = 0; k < HTML_NAMES; k++) {
-		fprintf(f, "%s\"%s\":[", k ? "," : "", kinds[k]);
-		for (size_t i = 0; i < r->names[k].n; i++) {
-			if (i)
-				fputc(',', f);
-			utf8_put_json(f, intern_text(&r->names[k], i));
-		}
-		fputc(']', f);
-	}
-	fputc('}', f);
+	json_begin_object(w, "names");
+	for (unsigned int k = 0; k < HTML_NAMES; k++)
+		put_texts(w, kinds[k], &r->names[k]);
+	json_end(w);
 }
 
-static void write_lines(struct html_report *r, FILE *f)
+static void write_line(const struct html_line *l, struct json_writer *w)
 {
-	html_lines_sort(&r->lines);
-	fputs(",\"lines\":[", f);
-	for (size_t i = 0; i < r->lines.n && i < LINES_WRITTEN; i++) {
-		const struct html_line *l = &r->lines.line[i];
+	char threads[16];
 
-		fprintf(f,
-			"%s{\"line\":\"0x%llx\",\"host\":%u,\"group\":%u,\"shared\":%s,\"samples\":"
-			"%llu,"
-			"\"loads\":%llu,\"stores\":%llu,\"threads\":\"%u%s\",\"cycles\":%.17g}",
-			i ? "," : "", (unsigned long long)l->line, l->host, l->group,
-			l->shared ? "true" : "false", (unsigned long long)l->samples,
-			(unsigned long long)l->loads, (unsigned long long)l->stores, l->n_threads,
-			l->more_threads ? "+" : "", l->cycles);
-	}
-	fputc(']', f);
+	snprintf(threads, sizeof(threads), "%u%s", l->n_threads, l->more_threads ? "+" : "");
+	json_begin_object(w, NULL);
+	json_put_hex(w, "line", l->line);
+	json_put_u64(w, "host", l->host);
+	json_put_u64(w, "group", l->group);
+	json_put_bool(w, "shared", l->shared);
+	json_put_u64(w, "samples", l->samples);
+	json_put_u64(w, "loads", l->loads);
+	json_put_u64(w, "stores", l->stores);
+	json_put_text(w, "threads", threads);
+	json_put_number(w, "cycles", l->cycles);
+	json_end(w);
 }
 
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
-	const char *comma = "";
+	struct json_writer w = { .f = f };
 
-	fprintf(f, "{\"schema\":1,\"rows\":%zu,\"period\":%llu,\"hitm\":%s", r->rows.n,
-		(unsigned long long)(r->same_period ? r->period : 0),
-		r->hitm_known ? "true" : "false");
-	text(f, "host", r->opts.info->host);
-	text(f, "file", r->opts.file);
-	text(f, "command", r->parts ? "ibscope report" : "ibscope hist");
-	fputs(",\"sources\":[", f);
+	html_lines_sort(&r->lines);
+	json_begin_object(&w, NULL);
+	json_put_u64(&w, "schema", 1);
+	json_put_u64(&w, "rows", r->rows.n);
+	json_put_u64(&w, "period", r->same_period ? r->period : 0);
+	json_put_bool(&w, "hitm", r->hitm_known);
+	json_put_text(&w, "host", r->opts.info->host);
+	json_put_text(&w, "file", r->opts.file);
+	json_put_text(&w, "command", r->parts ? "ibscope report" : "ibscope hist");
+	json_begin_array(&w, "sources");
 	for (unsigned int i = 0; i < IBS_SRC_N; i++)
-		if (r->sources >> near_to_far[i] & 1) {
-			fprintf(f, "%s\"%s\"", comma, src_name(near_to_far[i]));
-			comma = ",";
-		}
-	fputs("],\"edges\":[", f);
+		if (r->sources >> near_to_far[i] & 1)
+			json_put_text(&w, NULL, src_name(near_to_far[i]));
+	json_end(&w);
+	json_begin_array(&w, "edges");
 	for (__u32 b = 0; b < IBS_LAT_BUCKETS; b++)
-		fprintf(f, "%s%u", b ? "," : "", ibs_lat_le(b));
-	fputc(']', f);
-	write_time(r, f);
-	write_line_of_facts(r, f);
-	write_ledger(end, f);
-	write_attribution(r, f);
-	write_record(r, end, f);
-	write_groups(r, f);
-	write_code(r, f);
-	html_places_write(&r->places, f);
-	write_names(r, f);
-	write_lines(r, f);
-	fputs("}\n", f);
+		json_put_u64(&w, NULL, ibs_lat_le(b));
+	json_end(&w);
+	write_time(r, &w);
+	write_line_of_facts(r, &w);
+	write_ledger(end, &w);
+	write_attribution(r, &w);
+	write_record(r, end, &w);
+	write_groups(r, &w);
+	write_code(r, &w);
+	html_places_write(&r->places, &w);
+	write_names(r, &w);
+	json_begin_array(&w, "lines");
+	for (size_t i = 0; i < r->lines.n && i < LINES_WRITTEN; i++)
+		write_line(&r->lines.line[i], &w);
+	json_finish(&w);
 }

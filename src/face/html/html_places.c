@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "html_places.h"
 
-#include "base/utf8.h"
-
 /* CPU and L3 of one host; L3s have numbers above those of all CPUs. */
 #define L3_KEY		   (1u << 31)
 #define PLACE_KEY(host, n) ((__u64)(host) << 32 | (n))
@@ -46,31 +44,31 @@ void html_places_host(struct html_places *p, const struct trace_info *info)
 		html_places_cpu(p, cpu);
 }
 
-static void level(FILE *f, const char *name, int number)
+static void put_level(struct json_writer *w, const char *name, int number)
 {
 	if (number >= 0)
-		fprintf(f, ",\"%s\":%d", name, number);
+		json_put_u64(w, name, number);
 }
 
-void html_places_write(const struct html_places *p, FILE *f)
+void html_places_write(const struct html_places *p, struct json_writer *w)
 {
-	fputs(",\"hosts\":[", f);
-	for (size_t i = 0; i < p->hosts.n; i++) {
-		if (i)
-			fputc(',', f);
-		utf8_put_json(f, intern_text(&p->hosts, i));
-	}
-	fputs("],\"cpus\":[", f);
+	json_begin_array(w, "hosts");
+	for (size_t i = 0; i < p->hosts.n; i++)
+		json_put_text(w, NULL, intern_text(&p->hosts, i));
+	json_end(w);
+	json_begin_array(w, "cpus");
 	for (size_t i = 0; i < p->n; i++) {
 		const struct html_place *at = &p->place[i];
 
-		fprintf(f, "%s{\"host\":%u,\"cpu\":%u", i ? "," : "", at->host, at->cpu);
-		level(f, "socket", at->socket);
-		level(f, "node", at->node);
-		level(f, "l3", at->l3);
-		fputc('}', f);
+		json_begin_object(w, NULL);
+		json_put_u64(w, "host", at->host);
+		json_put_u64(w, "cpu", at->cpu);
+		put_level(w, "socket", at->socket);
+		put_level(w, "node", at->node);
+		put_level(w, "l3", at->l3);
+		json_end(w);
 	}
-	fputc(']', f);
+	json_end(w);
 }
 
 void html_places_free(struct html_places *p)

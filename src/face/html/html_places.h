@@ -4,6 +4,7 @@
 #define IBSCOPE_HTML_PLACES_H
 
 #include "base/intern.h"
+#include "base/json_writer.h"
 #include "trace/trace_event.h"
 
 #define HTML_NO_CPU	65535
@@ -34,7 +35,7 @@ __u16 html_places_cpu(struct html_places *p, __u32 cpu);
 /* The first known CPU with the same L3; the CPU itself without one. */
 __u16 html_places_l3(const struct html_places *p, __u16 place);
 
-void html_places_write(const struct html_places *p, FILE *f);
+void html_places_write(const struct html_places *p, struct json_writer *w);
 void html_places_free(struct html_places *p);
 
 #endif

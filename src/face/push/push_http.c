@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "push_http.h"
 
+#include "base/json_writer.h"
 #include "base/regular.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
-#include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -113,24 +113,43 @@ static int to_pyroscope(struct request *r, const struct push_opts *opts, const s
 	return 0;
 }
 
+static void put_label(struct json_writer *w, const char *name, const char *value)
+{
+	json_begin_object(w, NULL);
+	json_put_text(w, "name", name);
+	json_put_text(w, "value", value);
+	json_end(w);
+}
+
 /* ProfileStoreService.WriteRaw, in the JSON that Parca accepts. */
 static int to_parca(struct request *r, const struct push_opts *opts, const struct push_body *b,
 		    struct err *err)
 {
 	const gnutls_datum_t data = { (unsigned char *)b->data, b->bytes };
 	gnutls_datum_t profile; /* base64, as protobuf's JSON has bytes */
-	json_t *o;
+	struct json_writer w = {};
+	size_t n;
 
 	if (gnutls_base64_encode2(&data, &profile))
 		out_of_memory();
-	o = json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}", "series", "labels",
-		      "labels", "name", "__name__", "value", opts->name, "name", "instance",
-		      "value", b->host, "samples", "rawProfile", profile.data);
+	w.f = xmemopen(&r->json, &n);
+	json_begin_object(&w, NULL);
+	json_begin_array(&w, "series");
+	json_begin_object(&w, NULL);
+	json_begin_object(&w, "labels");
+	json_begin_array(&w, "labels");
+	put_label(&w, "__name__", opts->name);
+	put_label(&w, "instance", b->host);
+	json_end(&w);
+	json_end(&w);
+	json_begin_array(&w, "samples");
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "rawProfile", (const char *)profile.data);
+	json_finish(&w);
+	xmemclose(w.f);
 	gnutls_free(profile.data);
-	r->json = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	json_decref(o);
 	r->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	if (!r->json || !r->headers)
+	if (!r->headers)
 		return bad_curl(err);
 	snprintf(r->url, sizeof(r->url), "%s/profiles/writeraw", opts->url);
 	curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->headers);
