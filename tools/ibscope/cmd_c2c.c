@@ -137,7 +137,7 @@ static int print(struct cmd *c, struct err *err)
 	c->print.head = &c->in.head;
 	c->print.tasks = c->in.tasks;
 	c->print.symbols = c->in.symbols;
-	if (c->print.format == REPORT_TEXT)
+	if (c->print.format == FORMAT_TEXT)
 		pager_open(&pager, stdout);
 	ret = lines_print(pager.f, &c->print, lines, err);
 	return pager_close(&pager, err) ?: ret;
@@ -147,8 +147,8 @@ static void prepare_print(struct cmd *c)
 {
 	screen_of(stdout, &c->screen);
 	c->print.screen = &c->screen;
-	c->print.format = c->csv ? REPORT_CSV : c->json ? REPORT_JSON : REPORT_TEXT;
-	if (c->print.format == REPORT_TEXT && !c->print.top)
+	c->print.format = c->csv ? FORMAT_CSV : c->json ? FORMAT_JSON : FORMAT_TEXT;
+	if (c->print.format == FORMAT_TEXT && !c->print.top)
 		c->print.top = recorded_rows(&c->screen);
 }
 

@@ -181,7 +181,7 @@ static int choose_events(struct ctl *c, bool two, struct err *err)
 		c->event = EVENT_FETCH;
 	else if (labels_counted(c->labels, true, NULL))
 		c->event = EVENT_OP;
-	if (c->event || !c->view.csv)
+	if (c->event || c->view.format != FORMAT_CSV)
 		return 0;
 	err_set(err, -EINVAL,
 		"--csv: two events have different columns: use --json, or choose one with -e");
@@ -303,7 +303,8 @@ static void usage(FILE *f, const struct option_set *sets)
 
 static bool view_given(const struct hist_view *v)
 {
-	return v->csv || v->histograms || v->top || v->has_sort || v->n_columns;
+	return (v->format && v->format != FORMAT_JSON) || v->histograms || v->top || v->has_sort ||
+	       v->n_columns;
 }
 
 static const struct verb *find_verb(int argc, char **argv, struct err *err)
@@ -340,7 +341,8 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 		return err_set(err, -EINVAL, "%s does not take --json", verb->name);
 	if (c->wait && !verb->wait)
 		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
-	c->view.json = c->json;
+	if (c->json && format_set(&c->view.format, FORMAT_JSON, err))
+		return -EINVAL;
 	if (c->event && verb->run != print_snapshot && verb->run != ledger)
 		return err_set(err, -EINVAL, "-e: %s is the same for all events", verb->name);
 	if (c->event && c->control && verb->run == ledger)

@@ -219,7 +219,7 @@ static int end_interval(struct hist *h, struct err *err)
 	int ret = end_one(h, err);
 
 	if (!ret && h->second) {
-		if (!h->view.json)
+		if (format_is_text(h->view.format))
 			putchar('\n');
 		ret = end_one(h->second, err);
 	}
@@ -318,7 +318,7 @@ static void prepare_numa(struct hist *h)
 	if (!sel->op_mask)
 		sel->op_mask = 1U << IBS_OP_KIND_LOAD | 1U << IBS_OP_KIND_STORE |
 			       1U << IBS_OP_KIND_LOCKED | 1U << IBS_OP_KIND_PREFETCH;
-	if (h->view.n_columns || h->view.json || h->view.csv)
+	if (h->view.n_columns || !format_is_text(h->view.format))
 		return;
 	memcpy(h->view.columns, columns, sizeof(columns));
 	h->view.n_columns = ARRAY_SIZE(columns);
@@ -331,14 +331,13 @@ static int check_options(struct hist *h, struct err *err)
 	const bool two = h->sampling.n_events == 2;
 	int ret = 0;
 
-	if (h->timestamp && (h->view.json || h->view.csv))
+	if (h->timestamp && !format_is_text(h->view.format))
 		ret = err_set(err, -EINVAL, "-T: works with tables only, not with --json or --csv");
-	if (!ret && h->html_path &&
-	    (h->view.json || h->view.csv || h->sampling.labels || h->timestamp))
-		ret = err_set(err, -EINVAL, "--html excludes --json, --csv, --by and -T");
+	if (!ret && h->html_path && (h->view.format || h->sampling.labels || h->timestamp))
+		ret = err_set(err, -EINVAL, "--html excludes other formats, --by and -T");
 	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
 		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
-	if (!ret && two && h->view.csv)
+	if (!ret && two && h->view.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
 			      "--csv: two events have different columns: use --json, or one event");
 	ret = ret ?: hist_view_check(&h->view, err) ?: sampling_filter(&h->sampling, err);
@@ -347,9 +346,10 @@ static int check_options(struct hist *h, struct err *err)
 	h->view.goes_on = two || (h->interval_s && h->count != 1);
 	/* the keys that the kernel groups by, and the names to look up */
 	if (!h->labels)
-		h->sampling.labels = h->view.json ? labels_of_event(LABELS_DEFAULT,
-								    sampling_of_fetch(&h->sampling))
-						  : TABLE_LABELS & ~TABLE_JOINED;
+		h->sampling.labels =
+			h->view.format == FORMAT_JSON
+				? labels_of_event(LABELS_DEFAULT, sampling_of_fetch(&h->sampling))
+				: TABLE_LABELS & ~TABLE_JOINED;
 	return ret;
 }
 
@@ -433,7 +433,8 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = sampling_explain(&h.sampling, second_sampling(&h), h.view.json);
+		ret = sampling_explain(&h.sampling, second_sampling(&h),
+				       h.view.format == FORMAT_JSON);
 		hist_close(&h);
 		return ret;
 	}

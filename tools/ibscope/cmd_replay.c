@@ -143,8 +143,9 @@ static int run(void *cmd)
 	c->labels = c->sampling.labels;
 	c->view.order = c->sampling.order;
 	if (!c->labels)
-		c->sampling.labels = c->view.json ? labels_of_event(LABELS_DEFAULT, fetch)
-						  : TABLE_LABELS & ~TABLE_JOINED;
+		c->sampling.labels = c->view.format == FORMAT_JSON
+					     ? labels_of_event(LABELS_DEFAULT, fetch)
+					     : TABLE_LABELS & ~TABLE_JOINED;
 	ret = replay(c, &err);
 	return recorded_status(&c->in, ret, &err);
 }

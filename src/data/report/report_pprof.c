@@ -37,7 +37,7 @@ struct costs {
 };
 
 /* Things by their words; the numbers of equal ones are the same. */
-struct table {
+struct word_table {
 	__u64 *words;
 	size_t n, room;
 	struct u64_map of;
@@ -46,9 +46,10 @@ struct table {
 struct pprof {
 	struct report *labels;
 	struct intern texts;
-	struct u64_map function_of;			/* texts by address of the name */
-	struct table mappings, locations, stacks, rows; /* a row: words of its labels and stack */
-	struct costs *costs;				/* of each row */
+	struct u64_map function_of; /* texts by address of the name */
+	struct word_table mappings, locations, stacks,
+		rows;	     /* a row: words of its labels and stack */
+	struct costs *costs; /* of each row */
 	size_t room;
 	__u64 first, last; /* time; 0: unknown */
 	unsigned int units;
@@ -57,7 +58,7 @@ struct pprof {
 };
 
 /* The index of some words in @t, in units of a word. */
-static __u32 at(struct table *t, const void *words, size_t n)
+static __u32 at(struct word_table *t, const void *words, size_t n)
 {
 	__u64 hash = words_hash(words, n);
 	__u32 i;
@@ -164,7 +165,7 @@ void pprof_free(struct pprof *p)
 	if (!p)
 		return;
 
-	struct table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
+	struct word_table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		free(tables[i]->words);

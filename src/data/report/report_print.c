@@ -241,8 +241,7 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	}
 }
 
-/* The lines below the table. */
-static void print_balance(FILE *f, const struct report_table *t)
+void report_print_balance(FILE *f, const struct report_table *t)
 {
 	if (t->n_ranks > 1 && !isnan(t->total.imbalance))
 		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
@@ -250,9 +249,9 @@ static void print_balance(FILE *f, const struct report_table *t)
 	report_kinds_print(f, &t->kinds);
 }
 
-static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
-		       const struct report_table *t, const enum report_column *columns,
-		       unsigned int n)
+static void print_text(FILE *f, const struct screen *screen, enum table_format format,
+		       const struct report_head *head, const struct report_table *t,
+		       const enum report_column *columns, unsigned int n)
 {
 	static const enum table_column of_column[] = { REPORT_COLUMN_TABLE(VIEW_COLUMN) };
 	static const enum table_column priced[] = { TABLE_CYCLES,  TABLE_PRICE, TABLE_SAMPLE_SHARE,
@@ -264,7 +263,9 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	const bool fields = t->opts->type && report_by(t->opts, LABEL_FIELD_OFFSET);
 	enum table_column shown[REPORT_COLUMN_N];
 	const char *keys[LABEL_ALL];
-	char ops[32] = "";
+	char ops[32] = "", *text;
+	size_t size;
+	FILE *lines;
 	struct table view = { .key = keys,
 			      .n_keys = t->opts->n_by,
 			      .ops = ops,
@@ -289,8 +290,12 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 		view_row(t, &t->rows[i], NULL, &view.row[i]);
 	view_row(t, &t->rest, t->rest_buckets, &view.rest);
 	view_row(t, &t->total, t->total_buckets, &view.total);
-	report_print_head(f, head, t->opts->metric);
-	fputc('\n', f);
+	lines = xmemopen(&text, &size);
+	report_print_head(lines, head, t->opts->metric);
+	fputc('\n', lines);
+	xmemclose(lines);
+	format_lines(f, format, text);
+	free(text);
 	if (t->opts->price && !n) {
 		view.usual = priced;
 		view.n_usual = ARRAY_SIZE(priced);
@@ -300,10 +305,9 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 		view.n_usual = ARRAY_SIZE(of_fields);
 	}
 	if (!t->n && !t->n_rest)
-		fputs("no samples\n", f);
+		format_lines(f, format, "no samples\n");
 	else
-		table_print(f, screen, &view, n ? shown : NULL, n);
-	print_balance(f, t);
+		format_table(f, format, screen, &view, n ? shown : NULL, n);
 	table_free(&view);
 }
 
@@ -495,18 +499,18 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_finish(&w);
 }
 
-void report_print(FILE *f, const struct screen *screen, enum report_format format,
+void report_print(FILE *f, const struct screen *screen, enum table_format format,
 		  const struct report_head *head, const struct report_table *t,
 		  const enum report_column *columns, unsigned int n_columns)
 {
 	switch (format) {
-	case REPORT_CSV:
+	case FORMAT_CSV:
 		print_csv(f, t, columns, n_columns);
 		break;
-	case REPORT_JSON:
+	case FORMAT_JSON:
 		print_json(f, head, t, columns, n_columns);
 		break;
 	default:
-		print_text(f, screen, head, t, columns, n_columns);
+		print_text(f, screen, format, head, t, columns, n_columns);
 	}
 }

@@ -6,8 +6,7 @@
 #include "report.h"
 #include "base/json_writer.h"
 #include "base/screen.h"
-
-enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
+#include "table/table.h"
 
 /* What was read, and what of it was meant. */
 struct report_head {
@@ -47,8 +46,11 @@ void report_kinds_log(const struct report_kinds *k);
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 
+/* The lines below the table, as text. */
+void report_print_balance(FILE *f, const struct report_table *t);
+
 /**
- * report_print() - all of it
+ * report_print() - all of it, except for lines below the table
  *
  * JSON is one object; null is what is not known. Of the file: file, format, source, simulated, host,
  * release, command, cpus, cpu {vendor, name, generation, family, model}, events [{name, period,
@@ -60,11 +62,11 @@ __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char
  * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *
- * Text and JSON begin with the head; CSV is a table and nothing else. Text is the table of hist, on
+ * Text and JSON begin with the head; CSV is a table and nothing else; Markdown is as text. Text is the table of hist, on
  * @screen, with as many columns as fit it if @n_columns is 0. Writes on @f; the caller checks
  * ferror().
  */
-void report_print(FILE *f, const struct screen *screen, enum report_format format,
+void report_print(FILE *f, const struct screen *screen, enum table_format format,
 		  const struct report_head *head, const struct report_table *t,
 		  const enum report_column *columns, unsigned int n_columns);
 

@@ -24,8 +24,9 @@ struct err;
 	  "estimated ops (or cycles) that the samples stand for")                                \
 	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
 	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles for data from DRAM")  \
-	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles for data from other nodes") \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles for data from DRAM")          \
+	X(REMOTE, "remote", "REMOTE", 7,                                                         \
+	  "share of the row's miss cycles for data from other nodes")                            \
 	X(HITM, "hitm", "HITM", 3,                                                               \
 	  "share of the row's miss cycles for lines that another cache had modified")            \
 	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
@@ -120,8 +121,7 @@ struct table {
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
 	enum table_column sort;
-	const enum table_column
-		*usual; /* default columns, as many as fit; NULL: as hist */
+	const enum table_column *usual; /* default columns, as many as fit; NULL: as hist */
 	size_t n_usual;
 };
 
@@ -185,6 +185,39 @@ double series_miss_cycles(const struct series *s);
  */
 void table_print(FILE *f, const struct screen *screen, const struct table *t,
 		 const enum table_column *columns, size_t n);
+
+/*
+ * Output formats, a row each: X(ID, "option", printer of tables, "help"). FORMAT_TEXT is the
+ * default and has no option. Formats with a printer, a function of table_format.c, are printed like
+ * text except for the table. Those without one are for programs: they have all rows and columns,
+ * and a function in each view.
+ */
+#define FORMAT_TABLE(X)                                                             \
+	X(CSV, "csv", NULL, "print a table for programs; unknown values are empty") \
+	X(JSON, "json", NULL, "print JSON; unknown values are null")
+
+enum table_format {
+	FORMAT_TEXT,
+#define FORMAT_ENUM(id, ...) FORMAT_##id,
+	FORMAT_TABLE(FORMAT_ENUM)
+#undef FORMAT_ENUM
+		FORMAT_N
+};
+
+/* FORMAT_TABLE(FORMAT_OPTION) makes option rows; JSON is the last. The file has a set_format(). */
+#define FORMAT_OPTION(id, name, print, help) \
+	{ name, 0, NULL, help, OPTION_WHICH(set_format, FORMAT_##id) },
+
+const char *format_name(enum table_format format);
+/* For people rather than programs? */
+bool format_is_text(enum table_format format);
+/* Return: 0, or -EINVAL with @err if another format was set before. */
+int format_set(enum table_format *format, enum table_format which, struct err *err);
+
+/* Print the lines above or below a table, or the table, in a format for people. */
+void format_lines(FILE *f, enum table_format format, const char *text);
+void format_table(FILE *f, enum table_format format, const struct screen *screen,
+		  const struct table *t, const enum table_column *columns, size_t n);
 
 /* The same as cells: the heading, the rows, then rest and total if there are any. */
 struct table_text {

@@ -249,9 +249,9 @@ void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
 		fill(rows, l, of, list);
 		line_rows_count(rows, l);
 	}
-	if (rows->p->format == REPORT_CSV)
+	if (rows->p->format == FORMAT_CSV)
 		line_rows_csv(f, rows);
-	else if (rows->p->format == REPORT_JSON)
+	else if (rows->p->format == FORMAT_JSON)
 		line_rows_json(f, rows, l, "accesses", put_access);
 	else
 		print_text(f, rows, l);

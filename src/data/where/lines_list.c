@@ -139,7 +139,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	const struct line *l = r->l;
 	const char **name = r->name;
 
-	if (rows->p->format == REPORT_TEXT) {
+	if (rows->p->format == FORMAT_TEXT) {
 		*name++ = line_name(rows, l, true);
 		*name++ = short_verdict(l);
 		*name++ = slots_name(rows, l);
@@ -168,7 +168,7 @@ static void set_keys(struct line_rows *rows)
 	static const char *const all[NAMES_MAX] = { "line",	 "address",    "pid",	  "verdict",
 						    "likely",	 "slots",      "writers", "readers",
 						    "variables", "containers", "comms" };
-	bool is_text = rows->p->format == REPORT_TEXT;
+	bool is_text = rows->p->format == FORMAT_TEXT;
 	unsigned int width = rows->p->screen->width;
 
 	rows->n_keys = !is_text ? NAMES_MAX : width < USUAL ? 4 : width < WIDE ? 5 : 6;
@@ -362,11 +362,11 @@ int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines,
 	}
 	set_keys(&rows);
 	order_rows(&rows);
-	for (size_t i = 0; p->format != REPORT_JSON && i < rows.n; i++)
+	for (size_t i = 0; p->format != FORMAT_JSON && i < rows.n; i++)
 		name_row(&rows, &rows.row[i]);
-	if (p->format == REPORT_CSV)
+	if (p->format == FORMAT_CSV)
 		line_rows_csv(f, &rows);
-	else if (p->format == REPORT_JSON)
+	else if (p->format == FORMAT_JSON)
 		line_rows_json(f, &rows, NULL, "lines", line_rows_put_line);
 	else
 		print_text(f, &rows);

@@ -45,7 +45,7 @@ struct lines_print {
 	struct symbols *symbols;
 	const struct screen *screen;
 	enum ibs_metric metric;
-	enum report_format format;
+	enum table_format format;
 	enum lines_column sort; /* descending */
 	size_t top;		/* rows, 0: all */
 	bool has_line;

@@ -207,7 +207,7 @@ static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 {
 	const struct frame *frame = history_frame(t->history, i);
 	unsigned int labels = top_labels(t) & ~TABLE_JOINED;
-	struct hist_view view = { .json = true };
+	struct hist_view view = { .format = FORMAT_JSON };
 	struct hist_info hist = t->opts.info->hist;
 	struct snapshot s;
 	int ret;

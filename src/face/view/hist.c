@@ -169,26 +169,15 @@ static size_t rows_that_fit(const struct screen *screen, const struct hist_info 
 	return screen->height > other + MIN_ROWS ? screen->height - other : MIN_ROWS;
 }
 
-void hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
-		     const struct hist_info *info, struct snapshot *interval, unsigned int labels,
-		     cgroup_namer name, void *arg)
+/* The lines below the table. */
+static void print_below(FILE *f, const struct screen *screen, const struct hist_view *v,
+			const struct hist_info *info, struct snapshot *interval,
+			const struct table *t, cgroup_namer name, void *arg)
 {
-	struct table t;
-
-	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen, info),
-		    name, arg, &t);
-	t.order = v->order;
-	print_header(f, screen, info, interval);
-	if (t.n)
-		table_print(f, screen, &t, v->n_columns ? v->columns : NULL, v->n_columns);
-	else
-		fputs("no samples\n", f);
-	for (size_t i = 0; v->histograms && i < t.n; i++) {
+	for (size_t i = 0; v->histograms && i < t->n; i++) {
 		fputc('\n', f);
-		hist_print_row(f, info, &t.order, &t.row[i]);
+		hist_print_row(f, info, &t->order, &t->row[i]);
 	}
-	table_free(&t);
 	fetch_verdict(f, screen, interval, info->metric, name, arg);
 	fputc('\n', f);
 	ledger_print(f, &interval->ledger);
@@ -198,6 +187,35 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 		print_recorded(f, info->recorded);
 	if (info->simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
+}
+
+void hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
+		     const struct hist_info *info, struct snapshot *interval, unsigned int labels,
+		     cgroup_namer name, void *arg)
+{
+	struct table t;
+	char *above, *below;
+	size_t size;
+	FILE *lines = xmemopen(&above, &size);
+
+	print_header(lines, screen, info, interval);
+	xmemclose(lines);
+	table_build(interval, info->metric, labels ?: TABLE_LABELS,
+		    v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen, info),
+		    name, arg, &t);
+	t.order = v->order;
+	format_lines(f, v->format, above);
+	if (t.n)
+		format_table(f, v->format, screen, &t, v->n_columns ? v->columns : NULL,
+			     v->n_columns);
+	lines = xmemopen(&below, &size);
+	fputs(t.n ? "" : "no samples\n", lines);
+	print_below(lines, screen, v, info, interval, &t, name, arg);
+	xmemclose(lines);
+	format_lines(f, v->format, below);
+	table_free(&t);
+	free(above);
+	free(below);
 }
 
 static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
@@ -321,9 +339,9 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	struct rows rows;
 
 	snapshot_prices(interval, info->metric);
-	if (v->csv) {
+	if (v->format == FORMAT_CSV) {
 		print_csv(f, v, info, interval, labels, name, arg);
-	} else if (!v->json) {
+	} else if (format_is_text(v->format)) {
 		screen_of(f, &screen);
 		hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info, interval,
 				labels, name, arg);

@@ -10,7 +10,8 @@ struct err;
 
 /* How to print; zero is the default. Rows for option_set are in hist_options. */
 struct hist_view {
-	bool json, csv, histograms;
+	enum table_format format;
+	bool histograms;
 	bool goes_on;		/* more intervals follow: do not use the pager */
 	size_t top;		/* rows; 0: as many as fit, 20 in a pipe */
 	enum table_column sort; /* only if has_sort; else miss cycles */

@@ -47,6 +47,14 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
+static int set_format(void *ctx, unsigned int which, const char *arg, struct err *err)
+{
+	struct hist_view *v = ctx;
+
+	(void)arg;
+	return format_set(&v->format, which, err);
+}
+
 /* clang-format off: a row is a row */
 const struct option_row hist_options[] = {
 	{ "top", 0, "N",
@@ -61,23 +69,20 @@ const struct option_row hist_options[] = {
 	  set_columns },
 	{ "histogram", 0, NULL, "also print a full histogram of each row",
 	  OPTION_FLAG(struct hist_view, histograms) },
-	{ "csv", 0, NULL, "print all rows as CSV", OPTION_FLAG(struct hist_view, csv) },
-	{ "json", 0, NULL, "print one JSON object a line", OPTION_FLAG(struct hist_view, json) },
+	FORMAT_TABLE(FORMAT_OPTION)
 };
 /* clang-format on */
 const size_t hist_n_options = sizeof(hist_options) / sizeof(hist_options[0]);
 
 int hist_view_check(const struct hist_view *v, struct err *err)
 {
-	if (v->json && v->csv)
-		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
-	if (v->json && (v->top || v->has_sort))
+	if (v->format == FORMAT_JSON && (v->top || v->has_sort))
 		return err_set(
 			err, -EINVAL,
 			"--json has all series; --top and --sort are for the table and --csv");
-	if ((v->json || v->csv) && (v->n_columns || v->histograms))
+	if (!format_is_text(v->format) && (v->n_columns || v->histograms))
 		return err_set(err, -EINVAL,
 			       "--%s has all columns; --columns and --histogram are for the table",
-			       v->json ? "json" : "csv");
+			       format_name(v->format));
 	return 0;
 }

@@ -29,7 +29,7 @@ static void choose_columns(struct report_cmd *c)
 {
 	if (!c->n_columns)
 		c->opts.cpus = c->opts.threads = flags(c) & KEY_ADDRESS;
-	if (!c->n_columns && c->format != REPORT_TEXT) /* text prints as many as fit */
+	if (!c->n_columns && !format_is_text(c->format)) /* text prints as many as fit */
 		c->n_columns = report_columns_default(&c->opts, c->in.n_parts > 1, c->columns);
 	for (unsigned int i = 0; i < c->n_columns; i++)
 		report_count_column(&c->opts, c->columns[i]);
@@ -42,7 +42,7 @@ static void prepare(struct report_cmd *c)
 	struct err err;
 
 	screen_of(stdout, &c->screen);
-	if (c->format == REPORT_TEXT && !c->order.top)
+	if (format_is_text(c->format) && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
 	c->opts.metric = c->sampling.opts.metric;
@@ -53,7 +53,7 @@ static void prepare(struct report_cmd *c)
 	if (c->opts.type && !c->opts.n_by) {
 		report_keys_parse("field_offset,field_size,field", c->opts.by, &c->opts.n_by, &err);
 		c->order.by_key = !c->has_sort;
-		if (!c->n_columns && c->format != REPORT_TEXT)
+		if (!c->n_columns && !format_is_text(c->format))
 			report_columns_parse("",
 					     "samples,loads,stores,miss_cycles,dram,hitm,p50,p99",
 					     c->columns, &c->n_columns, &err);
@@ -140,7 +140,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 	}
 	if (c->pprof_path)
 		c->pprof = pprof_new(&c->opts);
-	if (c->layout && c->format == REPORT_TEXT) {
+	if (c->layout && format_is_text(c->format)) {
 		struct report_opts opts = c->opts;
 
 		memcpy(opts.by, report_layout_keys, sizeof(report_layout_keys));
@@ -266,11 +266,28 @@ static bool left_out(const struct report_cmd *c, char *buf, size_t size)
 	       !c->numa;
 }
 
+/* The lines below the table. */
+static void print_below(struct report_cmd *c, const struct report_table *t, FILE *f)
+{
+	size_t size;
+	char *below, text[128];
+	FILE *lines = xmemopen(&below, &size);
+
+	report_print_balance(lines, t);
+	report_fetches_print(lines, c->report);
+	if (left_out(c, text, sizeof(text)))
+		fprintf(lines, "%s\n", text);
+	if (c->accessors)
+		report_layout_print(lines, c->accessors);
+	xmemclose(lines);
+	format_lines(f, c->format, below);
+	free(below);
+}
+
 static int print(struct report_cmd *c, struct err *err)
 {
 	struct report_table table;
 	struct pager pager = { .f = stdout, .to = stdout };
-	char text[128];
 
 	if (c->pprof)
 		return write_pprof(c, err);
@@ -278,29 +295,23 @@ static int print(struct report_cmd *c, struct err *err)
 		return write_html(c, err);
 	if (c->folds) {
 		folded_print(stdout, c->folded);
-	} else {
-		if (c->layout && !report_add_fields(c->report))
-			log_warn("--type: no accesses to '%s'; --by type lists the names",
-				 c->opts.type);
-		report_table(c->report, &c->order, &table);
-		if (c->format == REPORT_TEXT)
-			pager_open(&pager, stdout);
-		if (c->damon)
-			report_regions_print(stdout, &table, c->in.head.info->simulated);
-		else
-			report_print(pager.f, &c->screen, c->format, &c->in.head, &table,
-				     c->columns, c->n_columns);
-		if (c->format == REPORT_CSV)
-			report_kinds_log(&table.kinds);
-		if (c->format == REPORT_TEXT) {
-			report_fetches_print(pager.f, c->report);
-			if (left_out(c, text, sizeof(text)))
-				fprintf(pager.f, "%s\n", text);
-		}
-		if (c->accessors)
-			report_layout_print(pager.f, c->accessors);
-		report_table_free(&table);
+		return pager_close(&pager, err);
 	}
+	if (c->layout && !report_add_fields(c->report))
+		log_warn("--type: no accesses to '%s'; --by type lists the names", c->opts.type);
+	report_table(c->report, &c->order, &table);
+	if (format_is_text(c->format))
+		pager_open(&pager, stdout);
+	if (c->damon)
+		report_regions_print(stdout, &table, c->in.head.info->simulated);
+	else
+		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
+			     c->n_columns);
+	if (c->format == FORMAT_CSV)
+		report_kinds_log(&table.kinds);
+	if (format_is_text(c->format))
+		print_below(c, &table, pager.f);
+	report_table_free(&table);
 	return pager_close(&pager, err);
 }
 
@@ -311,9 +322,9 @@ static void show_losses(const struct report_cmd *c)
 	__u64 lost = h->lost_samples;
 	char text[128];
 
-	if ((!c->report || c->format != REPORT_TEXT) && left_out(c, text, sizeof(text)))
+	if ((!c->report || !format_is_text(c->format)) && left_out(c, text, sizeof(text)))
 		log_info("%s%s", text, c->html ? ", without --html" : "");
-	if (!c->folds && !c->pprof && c->format != REPORT_CSV)
+	if (!c->folds && !c->pprof && c->format != FORMAT_CSV)
 		return;
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
 		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);

@@ -34,27 +34,25 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
 }
 
-static int set_format(struct report_cmd *c, enum report_format format, struct err *err)
+#define FORMAT_LISTED(id, name, ...) "--" name ", "
+
+static int choose_format(struct report_cmd *c, enum table_format format, struct err *err)
 {
 	if (c->has_format)
 		return err_set(
 			err, -EINVAL,
-			"--csv, --json, --format, --folded, --html and --pprof exclude each other");
+			FORMAT_TABLE(
+				FORMAT_LISTED) "--format, --folded, --html and --pprof exclude "
+					       "each other");
 	c->has_format = true;
 	c->format = format;
 	return 0;
 }
 
-static int set_csv(void *ctx, const char *arg, struct err *err)
+static int set_format(void *ctx, unsigned int which, const char *arg, struct err *err)
 {
 	(void)arg;
-	return set_format(ctx, REPORT_CSV, err);
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	return set_format(ctx, REPORT_JSON, err);
+	return choose_format(ctx, which, err);
 }
 
 static int set_output(void *ctx, const char *arg, struct err *err)
@@ -65,7 +63,7 @@ static int set_output(void *ctx, const char *arg, struct err *err)
 	c->damon = !strcmp(arg, "damon");
 	if (!c->damon && strcmp(arg, "csv") != 0)
 		return err_set(err, -EINVAL, "--format: '%s' must be damon or csv", arg);
-	return set_format(c, REPORT_CSV, err);
+	return choose_format(c, FORMAT_CSV, err);
 }
 
 static int set_folded(void *ctx, const char *arg, struct err *err)
@@ -79,7 +77,7 @@ static int set_folded(void *ctx, const char *arg, struct err *err)
 	else
 		return err_set(err, -EINVAL, "--folded: '%s' must be samples or total", arg);
 	c->folds = true;
-	return set_format(c, REPORT_TEXT, err);
+	return choose_format(c, FORMAT_TEXT, err);
 }
 
 static int set_html(void *ctx, const char *arg, struct err *err)
@@ -87,7 +85,7 @@ static int set_html(void *ctx, const char *arg, struct err *err)
 	struct report_cmd *c = ctx;
 
 	c->html_path = arg;
-	return set_format(c, REPORT_TEXT, err);
+	return choose_format(c, FORMAT_TEXT, err);
 }
 
 static int set_pprof(void *ctx, const char *arg, struct err *err)
@@ -95,7 +93,7 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 	struct report_cmd *c = ctx;
 
 	c->pprof_path = arg;
-	return set_format(c, REPORT_TEXT, err);
+	return choose_format(c, FORMAT_TEXT, err);
 }
 
 /* clang-format off: a row is a row */
@@ -121,12 +119,11 @@ const struct option_row report_options[] = {
 	  OPTION_WORD(struct report_cmd, opts.type) },
 	{ "phys", 0, NULL, "use physical addresses for pages and lines",
 	  OPTION_FLAG(struct report_cmd, opts.phys) },
-	{ "csv", 0, NULL, "print a table for programs; unknown values are empty", set_csv },
-	{ "format", 0, "damon|csv",
-	  "with --by page: print ranges of physical pages for damo; or CSV with both addresses "
-	  "and the node",
-	  set_output },
-	{ "json", 0, NULL, "print one JSON object; unknown values are null", set_json },
+	FORMAT_TABLE(FORMAT_OPTION){ "format", 0, "damon|csv",
+				     "with --by page: print ranges of physical pages for damo; or "
+				     "CSV with both addresses "
+				     "and the node",
+				     set_output },
 	{ "folded", 0, "samples|total",
 	  "print call chains for flame graphs, weighted by samples or by total latency",
 	  set_folded },

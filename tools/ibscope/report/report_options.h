@@ -20,7 +20,7 @@ struct report_cmd {
 	struct report_order order;
 	enum report_column columns[REPORT_COLUMN_N];
 	unsigned int n_columns;
-	enum report_format format;
+	enum table_format format;
 	bool has_format, has_sort, folds;
 	bool pages, damon;	  /* --format; --format damon */
 	struct report *accessors; /* functions that use the fields, in text */
