@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SAMPLES = 3000
-COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??',
+COMMS = ['plain', 'two|`<i> *w_', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??',
          '=1+1', '-bash', '\x9b2J\a\u202e']
 
 KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mem_node', 'mode', 'symbol', 'dso',
@@ -586,6 +587,41 @@ class Report(unittest.TestCase):
         table = list(csv.reader(io.StringIO(p.stdout)))
         self.assertEqual([line[0] for line in table[2:]], ['[rest]'])
         self.assertEqual(sum(int(line[1]) for line in table[1:]), SAMPLES)
+
+    def markdown(self, *args):
+        """The cells of the table, without what is Markdown; the text above and below."""
+        p = run(*args, '--markdown')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        above, table, below = re.fullmatch(r'```\n(.*?)\n```\n\n(\|.*?\|)\n\n(?:```\n(.*)\n```\n)?', p.stdout, re.S).groups()
+        lines = [[cell.strip(' ') for cell in re.split(r'(?<!\\)\|', line)[1:-1]] for line in table.splitlines()]
+        self.assertEqual({len(line) for line in lines}, {len(lines[0])})
+        self.assertLessEqual(set(lines.pop(1)), {':---', '---:'})
+        return lines, above, below
+
+    def test_markdown(self):
+        for args in (('report', self.file, '--by', 'comm'), ('replay', self.file, '--by', 'comm')):
+            wide = run(*args, env=dict(os.environ, COLUMNS='300')).stdout
+            head, table, *rest = wide.split('\n\n')
+            lines, above, below = self.markdown(*args)
+            self.assertEqual(above.replace(' --markdown', ''), head)
+            self.assertEqual(lines[0][0], 'COMM')
+            names = [line[0] for line in lines[1:-1]]
+            self.assertIn('`plain`', names)
+            self.assertIn('`` two\\|`<i> *w_ ``', names)
+            self.assertIn('`sémi;colon,"q"`', names)
+            self.assertIn('`esc\\x1b[31m`', names)
+            self.assertEqual(lines[-1][0], 'total')
+            self.assertEqual(len(lines), len(table.splitlines()))
+            for line, text in zip(lines[1:-1], table.splitlines()[1:-1]):
+                self.assertTrue(text.startswith(line[0].strip('` ').replace('\\|', '|')), text)
+                self.assertIn(line[1], text)
+        self.assertIn('seen', below)
+        p = run('replay', self.file, '--markdown', '--json')
+        self.assertEqual(p.returncode, 2)
+        self.assertIn('--json exclude each other', p.stderr)
+        lines, _, below = self.markdown('replay', self.file, '--by', 'src', '--columns', 'dram,samples', '--histogram')
+        self.assertEqual(lines[0], ['SOURCE', 'DRAM', 'SAMPLES'])
+        self.assertIn('distribution', below)
 
     def test_one_name_for_one_thing(self):
         """Names that perf has for latency, source and process, and codes for sizes, are in no output."""

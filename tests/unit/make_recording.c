@@ -28,7 +28,7 @@
 
 static const char *const comms[PROCESSES] = {
 	"plain",
-	"two words",
+	"two|`<i> *w_",
 	"esc\033[31m",
 	"new\nline",
 	"s\xc3\xa9mi;colon,\"q\"",

@@ -187,14 +187,15 @@ void table_print(FILE *f, const struct screen *screen, const struct table *t,
 		 const enum table_column *columns, size_t n);
 
 /*
- * Output formats, a row each: X(ID, "option", printer of tables, "help"). FORMAT_TEXT is the
+ * Output formats, a row each: X(ID, "option", printer of tables, fences, "help"). FORMAT_TEXT is the
  * default and has no option. Formats with a printer, a function of table_format.c, are printed like
- * text except for the table. Those without one are for programs: they have all rows and columns,
- * and a function in each view.
+ * text except for the table; @fences puts other text into code blocks. Those without one are for
+ * programs: they have all rows and columns, and a function in each view.
  */
-#define FORMAT_TABLE(X)                                                             \
-	X(CSV, "csv", NULL, "print a table for programs; unknown values are empty") \
-	X(JSON, "json", NULL, "print JSON; unknown values are null")
+#define FORMAT_TABLE(X)                                                                     \
+	X(MARKDOWN, "markdown", print_markdown, true, "print the table as GitHub Markdown") \
+	X(CSV, "csv", NULL, false, "print a table for programs; unknown values are empty")  \
+	X(JSON, "json", NULL, false, "print JSON; unknown values are null")
 
 enum table_format {
 	FORMAT_TEXT,
@@ -205,7 +206,7 @@ enum table_format {
 };
 
 /* FORMAT_TABLE(FORMAT_OPTION) makes option rows; JSON is the last. The file has a set_format(). */
-#define FORMAT_OPTION(id, name, print, help) \
+#define FORMAT_OPTION(id, name, print, fences, help) \
 	{ name, 0, NULL, help, OPTION_WHICH(set_format, FORMAT_##id) },
 
 const char *format_name(enum table_format format);
