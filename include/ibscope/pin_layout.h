@@ -26,13 +26,13 @@
  * The pins. X(NAME, "name", "what readers need it for"). The rows before META are maps of the
  * program, required to resume the counters.
  */
-#define IBS_PIN_TABLE(X)                                    \
-	X(SERIES, "series", "counters")                     \
-	X(OWNERS, "slot_owners", "groups of the counters")  \
-	X(STATE, "state", "counts of outcomes")             \
-	X(CGROUPS, "cgroups", "")                           \
-	X(GROUPS, "groups", "")                             \
-	X(SLOTS, "slots", "")                               \
+#define IBS_PIN_TABLE(X)                                   \
+	X(SERIES, "series", "counters")                    \
+	X(OWNERS, "slot_owners", "groups of the counters") \
+	X(STATE, "state", "counts of outcomes")            \
+	X(CGROUPS, "cgroups", "")                          \
+	X(GROUPS, "groups", "")                            \
+	X(SLOTS, "slots", "")                              \
 	X(META, "meta", "what is sampled, and status")     \
 	X(NAMES, "names", "names of cgroups and containers")
 
@@ -94,12 +94,12 @@ enum ibs_work {
 _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
 /* Outcome of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
-#define IBS_PUSH_TABLE(X)                                                                       \
-	X(DELIVERED, "delivered", "the server accepted it")                                        \
-	X(REFUSED, "refused", "the server refused it")                                          \
-	X(UNAVAILABLE, "unavailable", "the server was unreachable or too slow")                \
-	X(FAILED, "failed", "it could not be created or sent securely")                         \
-	X(UNFINISHED, "unfinished", "the collector exited first")                              \
+#define IBS_PUSH_TABLE(X)                                                       \
+	X(DELIVERED, "delivered", "the server accepted it")                     \
+	X(REFUSED, "refused", "the server refused it")                          \
+	X(UNAVAILABLE, "unavailable", "the server was unreachable or too slow") \
+	X(FAILED, "failed", "it could not be created or sent securely")         \
+	X(UNFINISHED, "unfinished", "the collector exited first")               \
 	X(DROPPED, "dropped", "copies of samples found no room or came too late")
 
 enum ibs_push_outcome {
@@ -121,9 +121,9 @@ struct ibs_push_counts {
 /* Counts of `serve --hot-lines`. */
 struct ibs_lines_counts {
 	__u64 fed, no_address, replaced; /* sums of the tables */
-	__u64 on; /* 0: this collector keeps none; ignore the members below */
-	__u64 lines;			 /* with details in the newest window */
-	__u64 lack; /* most samples missing from a line, over all windows */
+	__u64 on;    /* 0: this collector keeps none; ignore the members below */
+	__u64 lines; /* with details in the newest window */
+	__u64 lack;  /* most samples missing from a line, over all windows */
 };
 
 /* Status, written about once a second. Sums since `start`, over all collectors since then. */
@@ -180,8 +180,8 @@ struct ibs_meta {
 	__u64 starts;		 /* collectors so far */
 	__u32 pid;		 /* of the collector; 0: it exited cleanly */
 	__u32 seq;		 /* odd while `status` and the texts are written */
-	__u32 by_path; /* --by path: the path of a cgroup is a label even if it has a name */
-	__u32 pad;
+	__u32 by_path;	/* --by path: the path of a cgroup is a label even if it has a name */
+	__u32 outlives; /* sampling continues if the collector is killed */
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
 	char selection[1024]; /* "": everything */

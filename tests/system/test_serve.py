@@ -91,6 +91,39 @@ class Serve(unittest.TestCase):
             else:
                 self.assertEqual(seen, snapshot()['ledger']['seen'])
 
+    def test_orphan(self):
+        """A collector that was killed samples on: everybody says so, and it can be ended."""
+        c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')
+        self.grows()
+        c.stop(signal.SIGKILL)
+        self.grows()
+        until(lambda: json.loads(ctl('--json', 'status').stdout)['orphaned'], 20)
+        p = ctl('status')
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stdout, r'collector: orphaned for \d+ s: it was killed, and sampling continues')
+        self.assertIn('\nibscope_collector_orphaned 1\n', self.metrics())
+        p = ctl('stop')
+        self.assertEqual((p.returncode, p.stderr), (0, ''))
+        self.assertEqual(os.listdir(DIR + '/links') + os.listdir(DIR + '/ibs_fetch/links'), [])
+        seen = snapshot()['ledger']['seen']
+        self.assertIn('collector: not running', ctl('status').stdout)
+        self.assertIn('\nibscope_collector_orphaned 0\n', self.metrics())
+        self.assertEqual(snapshot()['ledger']['seen'], seen)
+        # with a collector, and the pins of one that was killed
+        c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')
+        c.wait('resuming counters')
+        self.grows()
+        p = ctl('stop')
+        self.assertEqual((p.returncode, p.stderr, c.stop()), (0, '', 0))
+        self.assertGreater(snapshot()['ledger']['seen'], seen)
+        self.assertEqual(os.path.exists(CONTROL), False)
+        self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim').stop(signal.SIGKILL)
+        p = ctl('unpin')
+        self.assertEqual((p.returncode, p.stderr, os.path.exists(DIR)), (0, '', False))
+        p = ctl('unpin')
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(f'no collector has pinned anything in {DIR}', p.stderr)
+
     def test_fetches(self):
         """Of the other event: counters, metrics and the screen have its samples, and are resumed."""
         c = self.collector('-e', 'ibs_fetch//')

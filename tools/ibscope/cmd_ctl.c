@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "status/reading.h"
 #include "collector/control.h"
+#include "collector/orphan.h"
 #include "view/hist.h"
 #include "base/options.h"
 #include "base/utf8.h"
@@ -14,6 +15,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct ctl {
 	const char *pin_dir, *control; /* NULL: not given */
@@ -266,6 +268,7 @@ static const struct verb {
 	pins_run *run; /* reads the pins; NULL: only the collector can answer */
 	bool asks;     /* the collector can answer */
 	bool json, wait;
+	bool ends, removes; /* sampling; pins */
 } verbs[] = {
 	{ "status", NULL, "show the state of the collector and its live options", status, true,
 	  true },
@@ -278,6 +281,10 @@ static const struct verb {
 	  true },
 	{ "reset", NULL, "return all options to the values of file and command line", NULL, true },
 	{ "reload", NULL, "read file and command line again, as SIGHUP does", NULL, true },
+	{ "stop", NULL, "end sampling, with or without a collector; counters are kept",
+	  .ends = true },
+	{ "unpin", NULL, "end sampling and remove all pins, and with them the counters",
+	  .ends = true, .removes = true },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
@@ -408,7 +415,7 @@ static int print_answer(struct control_answer *a, struct err *err)
 }
 
 /* Return: an exit status, with @err unless it is EXIT_DONE. */
-static int ask(const struct ctl *c, const struct verb *verb, int argc, char **argv, struct err *err)
+static int ask(const struct ctl *c, const char *verb, int argc, char **argv, struct err *err)
 {
 	struct control_answer answer = {};
 	char path[sizeof(((struct ibs_meta *)0)->control)], *text = NULL;
@@ -419,19 +426,40 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 	for (int i = 0; i < argc; i++) {
 		if (!argv[i][strcspn(argv[i], "\r\n")] && *argv[i])
 			continue;
-		err_set(err, -EINVAL, "%s: an argument is empty or has several lines", verb->name);
+		err_set(err, -EINVAL, "%s: an argument is empty or has several lines", verb);
 		return EXIT_USAGE;
 	}
 	if (find_control(c, path, sizeof(path), err))
 		return EXIT_FAILED;
 	f = xmemopen(&text, &n);
-	fprintf(f, "%s\n%s%s", verb->name, c->json ? "json\n" : "", c->wait ? "wait\n" : "");
+	fprintf(f, "%s\n%s%s", verb, c->json ? "json\n" : "", c->wait ? "wait\n" : "");
 	for (int i = 0; i < argc; i++)
 		fprintf(f, "%s\n", argv[i]);
 	xmemclose(f);
 	ret = control_ask(path, text, n, &answer, err);
 	free(text);
 	return ret ? EXIT_FAILED : print_answer(&answer, err);
+}
+
+#define STOP_S 30 /* a collector exits within this time */
+
+/* End sampling of a collector, or of one that was killed. Return: as ask(). */
+static int end_sampling(const struct ctl *c, const struct verb *verb, struct err *err)
+{
+	const struct timespec wait = { .tv_nsec = 100000000 };
+	const char *dir = c->pin_dir ?: IBS_PIN_DIR;
+	int asked = 0, ret;
+
+	for (int i = 0; i < STOP_S * 10; i++) {
+		ret = orphan_stop(dir, verb->removes, err);
+		if (ret != -EBUSY)
+			return ret ? EXIT_FAILED : EXIT_DONE;
+		asked = i ? asked : ask(c, "stop", 0, NULL, err);
+		if (asked)
+			return asked;
+		nanosleep(&wait, NULL);
+	}
+	return EXIT_FAILED;
 }
 
 /* Ask the user socket, for users who cannot read the pins. */
@@ -455,7 +483,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 
 	/* users who cannot read the pins may still use the socket */
 	if ((ret == -EACCES || ret == -EPERM) && verb->asks && !c->pin_dir &&
-	    ask(c, verb, 0, NULL, &why) == EXIT_DONE)
+	    ask(c, verb->name, 0, NULL, &why) == EXIT_DONE)
 		return EXIT_DONE;
 	if (ret && verb->run == print_snapshot && !c->pin_dir)
 		return snapshot_of_user(c, err);
@@ -509,8 +537,10 @@ int cmd_ctl(int argc, char **argv)
 	}
 	if (c.control && !c.pin_dir && verb->run == print_snapshot)
 		ret = snapshot_of_user(&c, &err);
+	else if (verb->ends)
+		ret = end_sampling(&c, verb, &err);
 	else if (!verb->run || (c.control && verb->asks))
-		ret = ask(&c, verb, argc - optind - 1, argv + optind + 1, &err);
+		ret = ask(&c, verb->name, argc - optind - 1, argv + optind + 1, &err);
 	else
 		ret = read_pins(&c, verb, &err);
 	if (ret == EXIT_DONE && (fflush(stdout) || ferror(stdout))) {

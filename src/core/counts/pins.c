@@ -80,25 +80,44 @@ static void *map_fd(int fd, size_t bytes, bool write)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-/* The process that holds the lock, according to meta; 0: unknown. */
-static __u32 holder(struct pins *p)
+/* Map the pinned meta, whoever wrote it. Return: NULL if there is none. */
+static struct ibs_meta *map_meta(const struct pins *p, bool write)
 {
 	struct ibs_meta *meta;
 	char path[512];
-	__u32 pid = 0;
 	int fd;
 
 	path_of(p, IBS_PIN_META, path, sizeof(path));
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return 0;
-	meta = map_fd(fd, sizeof(*meta), false);
+		return NULL;
+	meta = map_fd(fd, sizeof(*meta), write);
 	close(fd);
-	if (meta) {
-		pid = meta->magic == IBS_PIN_MAGIC ? meta->pid : 0;
+	if (!meta || (meta->magic == IBS_PIN_MAGIC && meta->schema == IBS_PIN_SCHEMA))
+		return meta;
+	munmap(meta, sizeof(*meta));
+	return NULL;
+}
+
+/* The process that holds the lock, according to meta; 0: unknown. */
+static __u32 holder(struct pins *p)
+{
+	struct ibs_meta *meta = map_meta(p, false);
+	__u32 pid = meta ? meta->pid : 0;
+
+	if (meta)
 		munmap(meta, sizeof(*meta));
-	}
 	return pid;
+}
+
+void pins_set_stopped(struct pins *p)
+{
+	struct ibs_meta *meta = map_meta(p, true);
+
+	if (!meta)
+		return;
+	meta->pid = 0;
+	munmap(meta, sizeof(*meta));
 }
 
 static bool is_bpffs(const char *path)
@@ -228,7 +247,7 @@ void pins_end_links(struct pins *p)
 	int *files = NULL;
 	size_t n = 0, room = 0;
 	struct dirent *e;
-	char path[512];
+	char path[sizeof(p->links) + sizeof(e->d_name)];
 
 	while (dir && (e = readdir(dir))) {
 		if (*e->d_name == '.')

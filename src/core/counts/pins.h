@@ -33,6 +33,9 @@ bool pins_have_links(const struct pins *p);
  */
 void pins_end_links(struct pins *p);
 
+/* Tell readers that the collector that wrote the pinned status is gone, and samples no more. */
+void pins_set_stopped(struct pins *p);
+
 /**
  * pins_adopt() - resume the pinned counters, if they match
  * @layout: required meaning of the counters

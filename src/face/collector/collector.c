@@ -2,6 +2,7 @@
 #include "collector.h"
 
 #include "collector_private.h"
+#include "orphan.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -59,8 +60,11 @@ bool collector_usage_error(const struct collector *c)
 int collector_open(struct collector *c, struct err *err)
 {
 	const struct sampling *s = c->set.sampling;
-	int ret = collector_take_over(c, err);
+	struct pins *pins[COLLECTOR_EVENTS] = {};
+	int ret = orphan_open(c->set.pin_dir, c->set.pin_mode, pins, err);
 
+	for (int i = 0; i < COLLECTOR_EVENTS; i++)
+		c->event[i].pins = pins[i];
 	ret = ret ?: requests_open(c, err) ?: users_open(c, err);
 	ret = ret ?: collector_begin(c, err);
 	if (ret)

@@ -129,12 +129,6 @@ __u32 collector_heir(void *arg, __u32 slot);
 
 /* Sampling with other options, without losing counters. */
 
-/*
- * Open the pins and end the sampling that a killed collector has left, so that no sample misses the
- * ledger. Return: 0 or a negative errno with @err.
- */
-int collector_take_over(struct collector *c, struct err *err);
-
 /* Open and start sampling with c->set. Return: 0 or a negative errno with @err. */
 int collector_begin(struct collector *c, struct err *err);
 

@@ -2,7 +2,6 @@
 #include "collector_private.h"
 
 #include "base/clock.h"
-#include "perf/pmu_hold.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,26 +55,6 @@ static int open_second_pins(struct collector *c, bool create, struct err *err)
 	return pins_open(dir, c->set.pin_mode, &c->event[1].pins, err);
 }
 
-int collector_take_over(struct collector *c, struct err *err)
-{
-	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
-	struct pmu_hold *hold;
-	bool orphaned = false;
-	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->event[0].pins, err);
-
-	ret = ret ?: open_second_pins(c, false, err);
-	for (int i = 0; !ret && i < COLLECTOR_EVENTS; i++)
-		orphaned |= c->event[i].pins && pins_have_links(c->event[i].pins);
-	if (ret || !orphaned)
-		return ret;
-	hold = pmu_hold(pmus, sizeof(pmus) / sizeof(pmus[0]));
-	for (int i = 0; i < COLLECTOR_EVENTS; i++)
-		if (c->event[i].pins)
-			pins_end_links(c->event[i].pins);
-	pmu_release(hold);
-	return 0;
-}
-
 /* With one event, remove the second event's pins: to readers the counters would look stalled. */
 static int remove_second_pins(struct collector *c, struct err *err)
 {
@@ -125,6 +104,8 @@ int collector_begin(struct collector *c, struct err *err)
 	ret = budget_open(c, err);
 	for_each_event (e, c)
 		ret = ret ?: sampler_start(e->sampling->sampler, err);
+	for_each_event (e, c)
+		pins_meta(e->pins)->outlives = pins_have_links(e->pins);
 	if (!ret && c->n_events == 1)
 		ret = remove_second_pins(c, err);
 	return ret ?: status_update(c, now_s(), err);

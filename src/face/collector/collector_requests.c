@@ -6,8 +6,10 @@
 #include "counts/snapshot.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- options that can be set live --- */
 
@@ -444,6 +446,17 @@ static enum control_result hot_lines(struct collector *c, const struct control_r
 	return CONTROL_FAILED;
 }
 
+/* The main loop reads the signal after the answer is sent. */
+static enum control_result stop(struct collector *c, const struct control_request *r, FILE *out,
+				struct err *err)
+{
+	(void)c, (void)out;
+	if (no_lines(r, err))
+		return CONTROL_USAGE;
+	log_info("uid %u, process %d: stop", r->uid, r->pid);
+	return kill(getpid(), SIGTERM) ? CONTROL_FAILED : CONTROL_OK;
+}
+
 static verb_run help;
 
 static const struct verb {
@@ -459,6 +472,7 @@ static const struct verb {
 	{ "reset", "return all options to file and command line", reset, true },
 	{ "reload", "read file and command line again, as SIGHUP does", reload, true },
 	{ "hot-lines", "the cache lines of --hot-lines, for `ibscope c2c --control`", hot_lines },
+	{ "stop", "exit as after SIGTERM", stop },
 	{ "help", "show this list", help },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -171,6 +171,9 @@
 	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
 	  "Time since the collector last updated its status, which it does every second.",         \
 	  VALUE(((double)r->time_ns - st->time_ns) / 1e9))                                         \
+	X(ORPHANED, "ibscope_collector_orphaned", GAUGE, "",                                       \
+	  "1 if the collector was killed and sampling continues without a governor.",              \
+	  VALUE(collector_orphaned(m)))                                                            \
 	X(SIMULATED, "ibscope_simulated", GAUGE, "", "1 if samples are SIMULATED, not measured.",  \
 	  VALUE(m->layout.simulated))                                                              \
 	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.",            \

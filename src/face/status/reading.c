@@ -18,6 +18,11 @@ bool collector_alive(const struct ibs_meta *m)
 	return m->pid && clock_ns(CLOCK_BOOTTIME) < m->status.time_ns + ALIVE_NS;
 }
 
+bool collector_orphaned(const struct ibs_meta *m)
+{
+	return m->pid && !collector_alive(m) && m->outlives && !status_stopped(&m->status);
+}
+
 enum ibs_metric reading_metric(const struct ibs_meta *m)
 {
 	return m->layout.metric < IBS_METRIC_N ? m->layout.metric : 0;
@@ -254,6 +259,12 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 	if (alive)
 		fprintf(f, "collector: process %u, version %s, last update %.1f s ago\n", m->pid,
 			m->version, age_s(r));
+	else if (collector_orphaned(m))
+		fprintf(f,
+			"collector: orphaned for %.0f s: it was killed, and sampling continues "
+			"without a governor; resume it with `ibscope serve`, or end it with "
+			"`ibscope ctl stop`\n",
+			age_s(r));
 	else
 		fprintf(f, "collector: not running for %.0f s; its counters are kept\n", age_s(r));
 	print_event(f, m);
@@ -423,6 +434,7 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 
 	json_put_bool(w, "simulated", m->layout.simulated);
 	json_put_bool(w, "alive", collector_alive(m));
+	json_put_bool(w, "orphaned", collector_orphaned(m));
 	json_put_double(w, "age_s", age_s(r));
 	json_put_double(w, "time_s", r->time_ns / 1e9);
 	json_put_double(w, "start_s", m->start_realtime_ns / 1e9);

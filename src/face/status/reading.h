@@ -22,6 +22,12 @@ struct reading {
  */
 bool collector_alive(const struct ibs_meta *m);
 
+/*
+ * True if the collector was killed and sampling continues without it: nothing governs the period, names
+ * new groups or counts unseen samples.
+ */
+bool collector_orphaned(const struct ibs_meta *m);
+
 /* The latency of the histograms. */
 enum ibs_metric reading_metric(const struct ibs_meta *m);
 

@@ -41,7 +41,9 @@ static void describe(struct pins_source *s)
 	if (m->pid)
 		snprintf(i->origin, sizeof(i->origin), "collector %u", m->pid);
 	snprintf(i->trouble, sizeof(i->trouble), "%s",
-		 collector_alive(m) ? "" : "the collector is not running");
+		 collector_alive(m)	 ? ""
+		 : collector_orphaned(m) ? "orphaned: the collector was killed"
+					 : "the collector is not running");
 }
 
 static int open_pins(struct pins_source *s, struct err *err)

@@ -282,9 +282,13 @@ static int check_ready(struct web_scrapes *all, struct err *err)
 		return ret;
 	pinned_meta(all->pinned, &meta);
 	if (!collector_alive(&meta))
-		return err_set(err, -ESRCH,
-			       "the collector is not running; its counters are kept and do not "
-			       "change");
+		return err_set(err, -ESRCH, "%s",
+			       collector_orphaned(&meta)
+				       ? "the collector was killed, and sampling continues "
+					 "without a governor: start it again, or run `ibscope "
+					 "ctl stop`"
+				       : "the collector is not running; its counters are kept and "
+					 "do not change");
 	if (all->failed) /* other clients may not trigger another reading */
 		web_scrape_put(all, web_scrape_get(all));
 	*err = all->err;

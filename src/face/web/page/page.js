@@ -323,6 +323,8 @@ function warnings(d) {
 		list.push('SIMULATED samples, not measurements.');
 	if (!d.collector)
 		list.push(d.why || '');
+	else if (d.orphaned)
+		list.push(`The collector was killed ${time(d.age_s)} ago. Sampling continues without a governor: start it again, or run ibscope ctl stop.`);
 	else if (!d.alive)
 		list.push(`The collector stopped updating ${time(d.age_s)} ago. The values were counted before.`);
 	if (stopped(g))
@@ -342,7 +344,7 @@ function drawState(d) {
 	id('band').hidden = !band.length;
 	id('band').replaceChildren(...band.map(text => html('p', {}, text)));
 	id('state').className = good ? '' : 'bad';
-	id('state').textContent = good ? 'collecting' : d.alive ? 'sampling is stopped' : d.collector ? 'the collector is not running' :
+	id('state').textContent = good ? 'collecting' : d.alive ? 'sampling is stopped' : d.orphaned ? 'orphaned: the collector was killed' : d.collector ? 'the collector is not running' :
 		d.collector === null ? 'the counters cannot be read' : 'no collector';
 	id('main').hidden = !d.collector;
 	id('host').textContent = d.host || 'ibscope';
