@@ -3,7 +3,9 @@
 #include "layout.h"
 
 #include "base/array.h"
-#include "base/json.h"
+#include "base/json_writer.h"
+
+#include <jansson.h>
 
 #define FORMAT	     1
 #define SERIES_WORDS 11
@@ -18,63 +20,79 @@ static void series_words(const struct series *s, json_int_t words[SERIES_WORDS])
 	memcpy(words, all, sizeof(all));
 }
 
-static void put_line(FILE *f, json_t *j)
-{
-	if (!j)
-		out_of_memory();
-	json_put_ascii(f, j, JSON_COMPACT);
-	fputc('\n', f);
-	json_decref(j);
-}
-
 void snapshot_put_head(FILE *f, const struct snapshot_about *a)
 {
-	put_line(f, json_pack("{si so so sb si sI sI sI sI}", "format", FORMAT, "source",
-			      json_text(a->source), "event", json_text(a->event), "simulated",
-			      a->simulated, "metric", a->metric, "period", (json_int_t)a->period,
-			      "by", (json_int_t)a->by, "cpus", (json_int_t)a->cpus, "enabled_ns",
-			      (json_int_t)a->enabled_ns));
+	struct json_writer w = { .f = f };
+
+	json_begin_object(&w, NULL);
+	json_put_u64(&w, "format", FORMAT);
+	json_put_text(&w, "source", a->source);
+	json_put_text(&w, "event", a->event);
+	json_put_bool(&w, "simulated", a->simulated);
+	json_put_u64(&w, "metric", a->metric);
+	json_put_i64(&w, "period", a->period);
+	json_put_u64(&w, "by", a->by);
+	json_put_u64(&w, "cpus", a->cpus);
+	json_put_i64(&w, "enabled_ns", a->enabled_ns);
+	json_finish(&w);
 }
 
-static json_t *series_json(const struct series *s)
+static void put_series(struct json_writer *w, const struct series *s)
 {
-	json_t *words = json_array(), *buckets = json_array();
 	json_int_t word[SERIES_WORDS];
 
 	series_words(s, word);
+	json_begin_object(w, NULL);
+	json_begin_array(w, "words");
 	for (size_t i = 0; i < SERIES_WORDS; i++)
-		json_array_append_new(words, json_integer(word[i]));
+		json_put_i64(w, NULL, word[i]);
+	json_end(w);
+	json_begin_array(w, "buckets");
 	for (size_t b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++) {
 		if (!s->buckets[b])
 			continue;
-		json_array_append_new(buckets, json_integer(b));
-		json_array_append_new(buckets, json_integer(s->buckets[b]));
+		json_put_u64(w, NULL, b);
+		json_put_i64(w, NULL, s->buckets[b]);
 	}
-	return json_pack("{so so sb}", "words", words, "buckets", buckets, "latency",
-			 s->buckets != NULL);
+	json_end(w);
+	json_put_bool(w, "latency", s->buckets);
+	json_end(w);
 }
 
 void snapshot_put_group(FILE *f, const struct group *g, const struct ibs_slot_name *n)
 {
 	const struct ibs_group_key *k = &g->key;
 	char comm[sizeof(k->comm) + 1] = "";
-	json_t *series = json_array();
+	struct json_writer w = { .f = f };
 
 	memcpy(comm, k->comm, sizeof(k->comm));
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "cgroup", n->cgroup);
+	json_put_text(&w, "container", n->container);
+	json_put_text(&w, "pod", n->pod);
+	json_put_i64(&w, "id", k->cgroup_id);
+	json_put_u64(&w, "pid", k->tgid);
+	json_put_u64(&w, "tid", k->tid);
+	json_put_u64(&w, "cpu", k->cpu);
+	json_put_u64(&w, "node", k->node);
+	json_put_u64(&w, "ccx", k->complex);
+	json_put_u64(&w, "mode", k->mode);
+	json_put_u64(&w, "mem_node", k->mem_node);
+	json_put_text(&w, "comm", comm);
+	json_begin_array(&w, "series");
 	for (size_t i = 0; i < g->n_series; i++)
-		json_array_append_new(series, series_json(&g->series[i]));
-	put_line(f, json_pack("{so so so sI sI sI sI sI sI sI sI so so}", "cgroup",
-			      json_text(n->cgroup), "container", json_text(n->container), "pod",
-			      json_text(n->pod), "id", (json_int_t)k->cgroup_id, "pid",
-			      (json_int_t)k->tgid, "tid", (json_int_t)k->tid, "cpu",
-			      (json_int_t)k->cpu, "node", (json_int_t)k->node, "ccx",
-			      (json_int_t)k->complex, "mode", (json_int_t)k->mode, "mem_node",
-			      (json_int_t)k->mem_node, "comm", json_text(comm), "series", series));
+		put_series(&w, &g->series[i]);
+	json_finish(&w);
 }
 
 void snapshot_put_end(FILE *f, size_t left_out)
 {
-	put_line(f, json_pack("{sb sI}", "end", 1, "left_out", (json_int_t)left_out));
+	struct json_writer w = { .f = f };
+
+	json_begin_object(&w, NULL);
+	json_put_bool(&w, "end", true);
+	json_put_u64(&w, "left_out", left_out);
+	json_finish(&w);
 }
 
 static bool parse_series(json_t *j, enum ibs_metric metric, struct series *s)

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "base/choice.h"
+#include "base/json_writer.h"
 
 #include <limits.h>
 
@@ -343,27 +344,35 @@ void plan_print(FILE *f, const struct plan *p, const struct plan_context *c)
 		p->estimates ? "known" : "unknown", p->unseen ? "known" : "unknown");
 }
 
-json_t *plan_json(const struct plan *p, const struct plan_context *c)
+void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c)
 {
-	json_t *lines = json_array();
+	struct json_writer w = { .f = f };
 	char event[EVENT_TEXT_MAX];
 	struct event_spec spec;
 
 	plan_event(p, c, &spec);
 	event_print(&spec, event, sizeof(event));
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "machine", c->abilities->name);
+	json_begin_array(&w, "predicates");
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_line *l = &p->lines[i];
 
-		json_array_append_new(lines,
-				      json_pack("{s:s, s:s, s:b, s:s, s:s, s:s?}", "predicate",
-						predicates[l->predicate][0], "stage",
-						stages[l->stage].name, "program_too", l->rest,
-						"drops", l->drops, "cost", stages[l->stage].cost,
-						"why_not_earlier", *l->why ? l->why : NULL));
+		json_begin_object(&w, NULL);
+		json_put_text(&w, "predicate", predicates[l->predicate][0]);
+		json_put_text(&w, "stage", stages[l->stage].name);
+		json_put_bool(&w, "program_too", l->rest);
+		json_put_text(&w, "drops", l->drops);
+		json_put_text(&w, "cost", stages[l->stage].cost);
+		json_put_text_if_any(&w, "why_not_earlier", l->why);
+		json_end(&w);
 	}
-	return json_pack("{s:s, s:o, s:s, s:b, s:b, s:b}", "machine", c->abilities->name,
-			 "predicates", lines, "event", event, "one_cgroup", p->cgroup,
-			 "estimated_ops_known", p->estimates, "unseen_known", p->unseen);
+	json_end(&w);
+	json_put_text(&w, "event", event);
+	json_put_bool(&w, "one_cgroup", p->cgroup);
+	json_put_bool(&w, "estimated_ops_known", p->estimates);
+	json_put_bool(&w, "unseen_known", p->unseen);
+	json_finish(&w);
 }
 
 static const char *option_at(unsigned int i)

@@ -12,7 +12,6 @@
 #include "select_options.h"
 
 #include <ibscope/op.h>
-#include <jansson.h>
 
 /* X(NAME, "name of --plan", "name", "cost of a dropped sample"), the earliest first. */
 #define PLAN_STAGE_TABLE(X)                            \
@@ -45,7 +44,7 @@ enum plan_stage {
 
 /* Predicates, with the options that create them. */
 #define PLAN_PREDICATE_TABLE(X)                                           \
-	X(CPU, "-C", "samples of other CPUs")                                 \
+	X(CPU, "-C", "samples of other CPUs")                             \
 	X(CGROUP, "--cgroup, --container", "tasks of other cgroups")      \
 	X(PID, "-p, -t", "other processes and threads")                   \
 	X(COMM, "--comm", "threads of other names")                       \
@@ -53,7 +52,7 @@ enum plan_stage {
 	X(SRC, "--src", "other sources")                                  \
 	X(MIN_LAT, "--min-lat", "shorter latencies, ops without one")     \
 	X(MAX_LAT, "--max-lat", "longer latencies, ops without one")      \
-	X(MODE, "--user, --kernel", "ops in the other half of addresses")      \
+	X(MODE, "--user, --kernel", "ops in the other half of addresses") \
 	X(OTHER, "other filters", "samples that do not match")
 
 enum plan_predicate {
@@ -89,7 +88,7 @@ struct plan {
 	/* terms and modifiers of the event */
 	bool l3missonly, swfilt, user, kernel;
 	unsigned int ldlat, fetchlat; /* cycles; 0: not used */
-	bool cgroup;	/* events count only while the selected cgroup runs */
+	bool cgroup;		      /* events count only while the selected cgroup runs */
 	bool estimates; /* ops per sample are known: a fixed period, or core counters */
 	bool tags;	/* count tagged ops */
 	bool unseen;	/* the PMU's count gives the number of samples */
@@ -102,7 +101,7 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 void plan_event(const struct plan *p, const struct plan_context *c, struct event_spec *out);
 
 void plan_print(FILE *f, const struct plan *p, const struct plan_context *c);
-json_t *plan_json(const struct plan *p, const struct plan_context *c); /* the caller owns it */
+void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c);
 
 /**
  * plan_parse() - parse the argument of --plan: "off", or stages as in "hw,sched"

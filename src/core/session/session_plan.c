@@ -159,14 +159,10 @@ static void explain(const struct sampling *s, const struct abilities *a, bool js
 {
 	const struct plan_context c = context(s, a);
 	struct plan plan;
-	json_t *j;
 
 	plan_make(&s->select, &c, &plan);
 	if (json) {
-		j = plan_json(&plan, &c);
-		json_dumpf(j, stdout, JSON_COMPACT);
-		putchar('\n');
-		json_decref(j);
+		plan_print_json(stdout, &plan, &c);
 		return;
 	}
 	plan_print(stdout, &plan, &c);

@@ -3,111 +3,134 @@
 
 #include "recording_format.h"
 #include "trace/trace.h"
-#include "base/json.h"
+#include "base/json_writer.h"
 
 #include <ibscope/outcome.h>
+#include <jansson.h>
 
-/* The text of @j; frees @j. */
-static char *dump(json_t *j)
+static void put_cpu(struct json_writer *w, const struct cpu_info *c)
 {
-	char *out = json_dumps(j, JSON_COMPACT);
-
-	if (!out)
-		out_of_memory();
-	json_decref(j);
-	return out;
+	json_begin_object(w, "cpu");
+	json_put_text(w, "vendor", c->vendor);
+	json_put_text(w, "name", c->name);
+	json_put_u64(w, "family", c->family);
+	json_put_u64(w, "model", c->model);
+	json_put_u64(w, "stepping", c->stepping);
+	json_put_bool(w, "ibs", c->ibs);
+	json_put_u64(w, "ibs_caps", c->caps);
+	json_put_bool(w, "hypervisor", c->hypervisor);
+	json_put_text(w, "hypervisor_name", c->hypervisor_name);
+	json_end(w);
 }
 
-static json_t *cpu_object(const struct cpu_info *c)
+static void put_numbers(struct json_writer *w, const char *key, const __u16 *v, unsigned int n)
 {
-	return json_pack("{so so si si si sb sI sb so}", "vendor", json_text(c->vendor), "name",
-			 json_text(c->name), "family", c->family, "model", c->model, "stepping",
-			 c->stepping, "ibs", c->ibs, "ibs_caps", (json_int_t)c->caps, "hypervisor",
-			 c->hypervisor, "hypervisor_name", json_text(c->hypervisor_name));
-}
-
-static json_t *event_object(const struct trace_pmu *p)
-{
-	return json_pack("{so ss sI sb sb}", "name", json_text(p->name), "pmu",
-			 p->op ? "ibs_op" : "ibs_fetch", p->freq ? "freq" : "period",
-			 (json_int_t)p->period, "physical", p->physical, "stacks", p->stacks);
-}
-
-static json_t *numbers(const __u16 *v, unsigned int n)
-{
-	json_t *j = json_array();
-
+	json_begin_array(w, key);
 	for (unsigned int i = 0; i < n; i++)
-		json_array_append_new(j, json_integer(v[i]));
-	return j;
+		json_put_u64(w, NULL, v[i]);
+	json_end(w);
 }
 
-/* [node, node of the memory, distance] for known distances; NULL: all are unknown. */
-static json_t *distance_array(const struct node_distances *d)
+static void put_three(struct json_writer *w, __u64 a, __u64 b, __u64 c)
 {
-	json_t *j = json_array();
-
-	for (unsigned int n = 0; n < DISTANCE_NODES; n++)
-		for (unsigned int m = 0; m < DISTANCE_NODES; m++)
-			if (d->of[n][m])
-				json_array_append_new(j, json_pack("[iii]", n, m, d->of[n][m]));
-	if (json_array_size(j))
-		return j;
-	json_decref(j);
-	return NULL;
+	json_begin_array(w, NULL);
+	json_put_i64(w, NULL, a);
+	json_put_i64(w, NULL, b);
+	json_put_i64(w, NULL, c);
+	json_end(w);
 }
 
-static json_t *topology_object(const struct trace_topology *t)
+/* [node, node of the memory, distance] for known distances; nothing if all are unknown. */
+static void put_distances(struct json_writer *w, const struct node_distances *d)
 {
-	return json_pack("{so so so* so*}", "ccx", numbers(t->ccx, t->n), "node",
-			 numbers(t->node, t->n), "socket",
-			 t->has_sockets ? numbers(t->socket, t->n) : NULL, "distance",
-			 distance_array(&t->distance));
+	bool any = false;
+
+	for (unsigned int n = 0; n < DISTANCE_NODES; n++) {
+		for (unsigned int m = 0; m < DISTANCE_NODES; m++) {
+			if (!d->of[n][m])
+				continue;
+			if (!any)
+				json_begin_array(w, "distance");
+			any = true;
+			put_three(w, n, m, d->of[n][m]);
+		}
+	}
+	if (any)
+		json_end(w);
 }
 
-static json_t *memory_array(const struct trace_info *info)
+static void put_topology(struct json_writer *w, const struct trace_topology *t)
 {
-	json_t *j = json_array();
+	json_begin_object(w, "topology");
+	put_numbers(w, "ccx", t->ccx, t->n);
+	put_numbers(w, "node", t->node, t->n);
+	if (t->has_sockets)
+		put_numbers(w, "socket", t->socket, t->n);
+	put_distances(w, &t->distance);
+	json_end(w);
+}
 
+static void put_memory(struct json_writer *w, const struct trace_info *info)
+{
+	json_begin_array(w, "memory");
 	for (size_t i = 0; i < info->n_memory; i++)
-		json_array_append_new(j, json_pack("[iII]", info->memory[i].node,
-						   (json_int_t)info->memory[i].start,
-						   (json_int_t)info->memory[i].end));
-	return j;
+		put_three(w, info->memory[i].node, info->memory[i].start, info->memory[i].end);
+	json_end(w);
 }
 
-static json_t *events_array(const struct trace_info *info)
+static void put_events(struct json_writer *w, const struct trace_info *info)
 {
-	json_t *j = json_array();
+	json_begin_array(w, "events");
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		const struct trace_pmu *p = &info->pmu[i];
 
-	for (unsigned int i = 0; i < info->n_pmus; i++)
-		json_array_append_new(j, event_object(&info->pmu[i]));
-	return j;
+		json_begin_object(w, NULL);
+		json_put_text(w, "name", p->name);
+		json_put_text(w, "pmu", p->op ? "ibs_op" : "ibs_fetch");
+		json_put_i64(w, p->freq ? "freq" : "period", p->period);
+		json_put_bool(w, "physical", p->physical);
+		json_put_bool(w, "stacks", p->stacks);
+		json_end(w);
+	}
+	json_end(w);
 }
 
 char *recording_meta_encode(const struct trace_info *info)
 {
-	json_t *j = json_pack(
-		"{so sb so so so si so sb so so}", "source", json_text(info->source ?: ""),
-		"simulated", info->simulated, "host", json_text(info->host), "kernel",
-		json_text(info->release), "command", json_text(info->command), "cpus", info->n_cpus,
-		"filter", json_text(info->filter), "full_registers", info->full_registers, "clock",
-		json_pack("{ss sI sI}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
-			  (json_int_t)info->monotonic_ns, "realtime_ns",
-			  (json_int_t)info->realtime_ns),
-		"events", events_array(info));
+	char *text;
+	size_t size;
+	struct json_writer w = { .f = xmemopen(&text, &size) };
 
+	json_begin_object(&w, NULL);
+	json_put_text(&w, "source", info->source ?: "");
+	json_put_bool(&w, "simulated", info->simulated);
+	json_put_text(&w, "host", info->host);
+	json_put_text(&w, "kernel", info->release);
+	json_put_text(&w, "command", info->command);
+	json_put_u64(&w, "cpus", info->n_cpus);
+	json_put_text(&w, "filter", info->filter);
+	json_put_bool(&w, "full_registers", info->full_registers);
+	json_begin_object(&w, "clock");
+	json_put_text(&w, "name", "CLOCK_MONOTONIC");
+	json_put_i64(&w, "monotonic_ns", info->monotonic_ns);
+	json_put_i64(&w, "realtime_ns", info->realtime_ns);
+	json_end(&w);
+	put_events(&w, info);
 	if (info->has_cpu)
-		json_object_set_new(j, "cpu", cpu_object(&info->cpu));
+		put_cpu(&w, &info->cpu);
 	if (info->topology)
-		json_object_set_new(j, "topology", topology_object(info->topology));
+		put_topology(&w, info->topology);
 	if (info->n_memory)
-		json_object_set_new(j, "memory", memory_array(info));
-	if (info->job_ranks)
-		json_object_set_new(j, "mpi",
-				    json_pack("{sI so}", "ranks", (json_int_t)info->job_ranks,
-					      "job", json_text(info->job)));
-	return dump(j);
+		put_memory(&w, info);
+	if (info->job_ranks) {
+		json_begin_object(&w, "mpi");
+		json_put_u64(&w, "ranks", info->job_ranks);
+		json_put_text(&w, "job", info->job);
+		json_end(&w);
+	}
+	json_end(&w);
+	xmemclose(w.f);
+	return text;
 }
 
 static __u64 get_number(const json_t *object, const char *key)
@@ -273,31 +296,39 @@ static const char *const kinds[IBS_OUTCOME_KIND_N] = {
 	[IBS_OUTCOME_KIND_LOST] = "lost",
 };
 
-static void put_ledger(json_t *j, const struct ledger *l)
+static void put_ledger(struct json_writer *w, const struct ledger *l)
 {
-	json_object_set_new(j, "seen", json_integer(l->seen));
-	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
-		json_object_set_new(j, kinds[k], json_object());
-	for (int i = 0; i < IBS_OUTCOME_N; i++)
-		json_object_set_new(json_object_get(j, kinds[outcome_kind(i)]), outcome_name(i),
-				    json_integer(l->outcome[i]));
-	json_object_set_new(j, "pmu_samples", json_integer(l->pmu_samples));
-	json_object_set_new(j, "unseen", json_integer(l->unseen));
-	json_object_set_new(j, "unseen_exact", json_boolean(l->pmu_exact));
+	json_put_i64(w, "seen", l->seen);
+	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++) {
+		json_begin_object(w, kinds[k]);
+		for (int i = 0; i < IBS_OUTCOME_N; i++)
+			if ((int)outcome_kind(i) == k)
+				json_put_i64(w, outcome_name(i), l->outcome[i]);
+		json_end(w);
+	}
+	json_put_i64(w, "pmu_samples", l->pmu_samples);
+	json_put_i64(w, "unseen", l->unseen);
+	json_put_bool(w, "unseen_exact", l->pmu_exact);
 }
 
 char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten)
 {
-	json_t *j = json_pack("{sI}", "unwritten_blocks", (json_int_t)unwritten), *second;
+	char *text;
+	size_t size;
+	struct json_writer w = { .f = xmemopen(&text, &size) };
 
+	json_begin_object(&w, NULL);
+	json_put_i64(&w, "unwritten_blocks", unwritten);
 	if (ledgers)
-		put_ledger(j, &ledgers[0]);
+		put_ledger(&w, &ledgers[0]);
 	if (ledgers && n > 1) {
-		second = json_object();
-		put_ledger(second, &ledgers[1]);
-		json_object_set_new(j, "second_event", second);
+		json_begin_object(&w, "second_event");
+		put_ledger(&w, &ledgers[1]);
+		json_end(&w);
 	}
-	return dump(j);
+	json_end(&w);
+	xmemclose(w.f);
+	return text;
 }
 
 static bool decode_outcomes(const json_t *of, int kind, struct ledger *l)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "parts.h"
 
-#include "base/json.h"
+#include "base/json_writer.h"
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -189,11 +190,14 @@ int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct e
 {
 	struct merged_head h = { .magic = MAGIC, .byte_order = BYTE_ORDER_MARK, .major = MAJOR };
 	__u64 *bytes = xcalloc(n, sizeof(*bytes)), offset = 0;
-	json_t *j = json_array();
-	char *text = NULL;
+	char *text;
+	size_t size;
+	struct json_writer w = { .f = xmemopen(&text, &size) };
 	struct stat st;
 	int ret = 0;
 
+	json_begin_object(&w, NULL);
+	json_begin_array(&w, "recordings");
 	for (size_t i = 0; i < n && !ret; i++) {
 		if (stat(parts[i].file, &st))
 			ret = err_set(err, -errno, "cannot open %s: %s", parts[i].file,
@@ -202,17 +206,17 @@ int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct e
 			bytes[i] = st.st_size - parts[i].offset;
 		if (parts[i].bytes && parts[i].bytes < bytes[i])
 			bytes[i] = parts[i].bytes;
-		json_array_append_new(
-			j, json_pack("{so sI sI}", "name", json_text(base_name(parts[i].name)),
-				     "offset", (json_int_t)offset, "bytes", (json_int_t)bytes[i]));
+		json_begin_object(&w, NULL);
+		json_put_text(&w, "name", base_name(parts[i].name));
+		json_put_i64(&w, "offset", offset);
+		json_put_i64(&w, "bytes", bytes[i]);
+		json_end(&w);
 		offset += bytes[i];
 	}
-	j = json_pack("{so}", "recordings", j);
-	text = json_dumps(j, JSON_COMPACT);
-	json_decref(j);
-	if (!text)
-		out_of_memory();
-	h.index_bytes = strlen(text);
+	json_end(&w);
+	json_end(&w);
+	xmemclose(w.f);
+	h.index_bytes = size;
 	if (!ret && h.index_bytes > INDEX_MAX)
 		ret = err_set(err, -E2BIG,
 			      "too many recordings: the index has %u bytes, at most %u",

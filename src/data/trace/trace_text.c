@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "trace_text.h"
 
+#include "base/json_writer.h"
 #include "base/utf8.h"
 
 #include <time.h>
@@ -9,77 +10,85 @@ typedef unsigned long long ull; /* for %llu */
 
 /* Members of a JSON object, or words of a line. */
 struct out {
-	FILE *f;
+	struct json_writer w; /* its stream serves both */
 	bool json;
 };
 
-static void begin(const struct out *o, const char *type)
+static void begin(struct out *o, const char *type)
 {
-	fprintf(o->f, o->json ? "{\"type\":\"%s\"" : "%s", type);
+	if (!o->json) {
+		fputs(type, o->w.f);
+		return;
+	}
+	json_begin_object(&o->w, NULL);
+	json_put_text(&o->w, "type", type);
 }
 
-static void end(const struct out *o)
+static void put_number(struct out *o, const char *key, __u64 v)
 {
-	fputs(o->json ? "}\n" : "\n", o->f);
+	if (o->json)
+		json_put_u64(&o->w, key, v);
+	else
+		fprintf(o->w.f, " %s %llu", key, (ull)v);
 }
 
-static void name(const struct out *o, const char *key)
+static void put_hex(struct out *o, const char *key, __u64 v)
 {
-	fprintf(o->f, o->json ? ",\"%s\":" : " %s ", key);
+	if (o->json)
+		json_put_hex(&o->w, key, v);
+	else
+		fprintf(o->w.f, " %s 0x%llx", key, (ull)v);
 }
 
-static void put_number(const struct out *o, const char *key, __u64 v)
+static void put_text(struct out *o, const char *key, const char *v)
 {
-	name(o, key);
-	fprintf(o->f, "%llu", (ull)v);
+	if (o->json) {
+		json_put_text(&o->w, key, v ?: "");
+		return;
+	}
+	fprintf(o->w.f, " %s ", key);
+	utf8_put_json(o->w.f, v ?: "");
 }
 
-static void put_hex(const struct out *o, const char *key, __u64 v)
-{
-	name(o, key);
-	fprintf(o->f, o->json ? "\"0x%llx\"" : "0x%llx", (ull)v);
-}
-
-static void put_text(const struct out *o, const char *key, const char *v)
-{
-	name(o, key);
-	utf8_put_json(o->f, v ?: "");
-}
-
-static void put_known(const struct out *o, const char *key, const char *text)
+static void put_known(struct out *o, const char *key, const char *text)
 {
 	if (text && *text)
 		put_text(o, key, text);
 }
 
-static void put_flag(const struct out *o, const char *key, bool v)
+static void put_flag(struct out *o, const char *key, bool v)
 {
 	if (o->json)
-		fprintf(o->f, ",\"%s\":%s", key, v ? "true" : "false");
+		json_put_bool(&o->w, key, v);
 	else if (v)
-		fprintf(o->f, " %s", key);
+		fprintf(o->w.f, " %s", key);
 }
 
-static void put_time(const struct out *o, __u64 time)
+static void put_time(struct out *o, __u64 time)
 {
 	if (!time)
 		return;
 	if (o->json)
-		put_number(o, "time_ns", time);
+		json_put_u64(&o->w, "time_ns", time);
 	else
-		fprintf(o->f, " time %llu.%09llu", (ull)time / 1000000000, (ull)time % 1000000000);
+		fprintf(o->w.f, " time %llu.%09llu", (ull)time / 1000000000,
+			(ull)time % 1000000000);
 }
 
-static void put_task(const struct out *o, __u32 tgid, __u32 tid)
+static void put_task(struct out *o, __u32 tgid, __u32 tid)
 {
-	if (o->json)
-		fprintf(o->f, ",\"pid\":%u,\"tid\":%u", tgid, tid);
-	else
-		fprintf(o->f, " pid %u/%u", tgid, tid);
+	if (o->json) {
+		json_put_u64(&o->w, "pid", tgid);
+		json_put_u64(&o->w, "tid", tid);
+	} else {
+		fprintf(o->w.f, " pid %u/%u", tgid, tid);
+	}
 }
 
-static void put_mmap(const struct out *o, const struct trace_mmap *m)
+static void put_mmap(struct out *o, const struct trace_mmap *m)
 {
+	char build_id[2 * sizeof(m->build_id) + 1] = "";
+
 	put_task(o, m->tgid, m->tid);
 	put_flag(o, "kernel", m->kernel);
 	put_flag(o, "exec", m->exec);
@@ -89,11 +98,12 @@ static void put_mmap(const struct out *o, const struct trace_mmap *m)
 	put_text(o, "path", m->path);
 	if (!m->build_id_len)
 		return;
-	name(o, "build_id");
-	fputs(o->json ? "\"" : "", o->f);
 	for (unsigned int i = 0; i < m->build_id_len && i < sizeof(m->build_id); i++)
-		fprintf(o->f, "%02x", m->build_id[i]);
-	fputs(o->json ? "\"" : "", o->f);
+		sprintf(build_id + 2 * i, "%02x", m->build_id[i]);
+	if (o->json)
+		json_put_text(&o->w, "build_id", build_id);
+	else
+		fprintf(o->w.f, " build_id %s", build_id);
 }
 
 void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
@@ -103,7 +113,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
 		[TRACE_RANK] = "rank", [TRACE_REGION] = "region", [TRACE_SLAB] = "slab",
 	};
-	const struct out o = { f, json };
+	struct out o = { .w = { .f = f }, .json = json };
 
 	if (ev->kind == TRACE_SAMPLE_OP || ev->kind == TRACE_SAMPLE_FETCH)
 		return;
@@ -161,7 +171,10 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		put_flag(&o, "samples", ev->lost.samples);
 		put_number(&o, "cpu", ev->lost.cpu);
 	}
-	end(&o);
+	if (json)
+		json_finish(&o.w);
+	else
+		fputc('\n', f);
 }
 
 static void print_events(FILE *f, const struct trace_info *info)
@@ -235,15 +248,15 @@ static void print_info_text(FILE *f, const struct trace_info *info)
 	}
 }
 
-static void put_cpus(const struct out *o, const char *key, const __u16 *v, unsigned int n)
+static void put_cpus(struct json_writer *w, const char *key, const __u16 *v, unsigned int n)
 {
-	name(o, key);
+	json_begin_array(w, key);
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(o->f, "%c%u", i ? ',' : '[', v[i]);
-	fputc(']', o->f);
+		json_put_u64(w, NULL, v[i]);
+	json_end(w);
 }
 
-static void put_distances(const struct out *o, const struct node_distances *d)
+static void put_distances(struct json_writer *w, const struct node_distances *d)
 {
 	bool any = false;
 
@@ -252,62 +265,87 @@ static void put_distances(const struct out *o, const struct node_distances *d)
 			if (!d->of[n][m])
 				continue;
 			if (!any)
-				name(o, "distance");
-			fprintf(o->f, "%c{\"node\":%u,\"mem_node\":%u,\"distance\":%u}",
-				any ? ',' : '[', n, m, d->of[n][m]);
+				json_begin_array(w, "distance");
 			any = true;
+			json_begin_object(w, NULL);
+			json_put_u64(w, "node", n);
+			json_put_u64(w, "mem_node", m);
+			json_put_u64(w, "distance", d->of[n][m]);
+			json_end(w);
 		}
 	}
 	if (any)
-		fputc(']', o->f);
+		json_end(w);
+}
+
+static void put_topology(struct json_writer *w, const struct trace_topology *t)
+{
+	put_cpus(w, "ccx", t->ccx, t->n);
+	put_cpus(w, "node", t->node, t->n);
+	if (t->has_sockets)
+		put_cpus(w, "socket", t->socket, t->n);
+	put_distances(w, &t->distance);
+}
+
+static void put_memory(struct json_writer *w, const struct trace_info *info)
+{
+	json_begin_array(w, "memory");
+	for (size_t i = 0; i < info->n_memory; i++) {
+		json_begin_object(w, NULL);
+		json_put_u64(w, "node", info->memory[i].node);
+		json_put_u64(w, "start", info->memory[i].start);
+		json_put_u64(w, "end", info->memory[i].end);
+		json_end(w);
+	}
+	json_end(w);
+}
+
+static void put_events(struct json_writer *w, const struct trace_info *info)
+{
+	json_begin_array(w, "events");
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		const struct trace_pmu *p = &info->pmu[i];
+
+		json_begin_object(w, NULL);
+		json_put_text(w, "name", p->name);
+		if (p->period)
+			json_put_u64(w, p->freq ? "freq" : "period", p->period);
+		json_end(w);
+	}
+	json_end(w);
 }
 
 static void print_info_json(FILE *f, const struct trace_info *info)
 {
-	const struct out o = { f, true };
+	struct out o = { .w = { .f = f }, .json = true };
+	struct json_writer *w = &o.w;
 
 	begin(&o, "recording");
 	put_known(&o, "format", info->format);
 	put_known(&o, "source", info->source);
-	put_flag(&o, "simulated", info->simulated);
+	json_put_bool(w, "simulated", info->simulated);
 	put_known(&o, "host", info->host);
 	put_known(&o, "kernel", info->release);
 	put_known(&o, "command", info->command);
-	if (info->has_cpu)
-		fprintf(f, ",\"family\":%u,\"model\":%u,\"caps\":%u", info->cpu.family,
-			info->cpu.model, info->cpu.caps);
+	if (info->has_cpu) {
+		json_put_u64(w, "family", info->cpu.family);
+		json_put_u64(w, "model", info->cpu.model);
+		json_put_u64(w, "caps", info->cpu.caps);
+	}
 	if (info->n_cpus)
-		put_number(&o, "cpus", info->n_cpus);
-	if (info->topology) {
-		put_cpus(&o, "ccx", info->topology->ccx, info->topology->n);
-		put_cpus(&o, "node", info->topology->node, info->topology->n);
-		if (info->topology->has_sockets)
-			put_cpus(&o, "socket", info->topology->socket, info->topology->n);
-	}
+		json_put_u64(w, "cpus", info->n_cpus);
 	if (info->topology)
-		put_distances(&o, &info->topology->distance);
+		put_topology(w, info->topology);
 	if (info->n_memory)
-		name(&o, "memory");
-	for (size_t i = 0; i < info->n_memory; i++)
-		fprintf(f, "%c{\"node\":%u,\"start\":%llu,\"end\":%llu}%s", i ? ',' : '[',
-			info->memory[i].node, (ull)info->memory[i].start, (ull)info->memory[i].end,
-			i + 1 == info->n_memory ? "]" : "");
+		put_memory(w, info);
 	put_known(&o, "selection", info->filter);
-	put_flag(&o, "full_registers", info->full_registers);
+	json_put_bool(w, "full_registers", info->full_registers);
 	if (info->realtime_ns) {
-		put_number(&o, "realtime_ns", info->realtime_ns);
-		put_number(&o, "monotonic_ns", info->monotonic_ns);
+		json_put_u64(w, "realtime_ns", info->realtime_ns);
+		json_put_u64(w, "monotonic_ns", info->monotonic_ns);
 	}
-	fputs(",\"events\":[", f);
-	for (unsigned int i = 0; i < info->n_pmus; i++) {
-		fputs(i ? ",{\"name\":" : "{\"name\":", f);
-		utf8_put_json(f, info->pmu[i].name);
-		if (info->pmu[i].period)
-			put_number(&o, info->pmu[i].freq ? "freq" : "period", info->pmu[i].period);
-		fputc('}', f);
-	}
-	fputc(']', f);
-	end(&o);
+	put_events(w, info);
+	json_finish(w);
 }
 
 void trace_print_info(FILE *f, const struct trace_info *info, bool json)
