@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "u64_map.h"
 
+#include <sys/auxv.h>
+
 #define FIRST_SIZE 64
+
+__u64 u64_map_seed;
+
+__attribute__((constructor)) static void set_seed(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM);
+
+	if (random)
+		memcpy(&u64_map_seed, random, sizeof(u64_map_seed));
+	u64_map_seed = u64_hash(~u64_map_seed);
+}
 
 __u64 bytes_hash(const void *data, size_t n)
 {
 	const unsigned char *p = data;
-	__u64 h = 0xcbf29ce484222325ull; /* FNV-1a */
+	__u64 h = 0xcbf29ce484222325ull ^ u64_map_seed; /* FNV-1a */
 
 	while (n--)
 		h = (h ^ *p++) * 0x100000001b3ull;

@@ -36,6 +36,9 @@ void u64_map_remove(struct u64_map *m, __u64 key, __u32 value);
 
 void u64_map_free(struct u64_map *m);
 
+/* Differs in each run, so that no file can choose keys that collide. */
+extern __u64 u64_map_seed;
+
 /* Spread a key over all bits. */
 static inline __u64 u64_hash(__u64 x)
 {
@@ -66,7 +69,7 @@ struct u64_map_walk {
 
 static inline size_t u64_map_home(const struct u64_map *m, __u64 key)
 {
-	return u64_hash(key) & (m->size - 1);
+	return u64_hash(key ^ u64_map_seed) & (m->size - 1);
 }
 
 static inline struct u64_map_walk u64_map_walk(const struct u64_map *m, __u64 key)
@@ -88,8 +91,8 @@ static inline __u32 u64_map_next(const struct u64_map *m, struct u64_map_walk *w
 }
 
 /* Set @value to each value of @key in turn; it is U64_MAP_NONE after the last one. */
-#define u64_map_for_each(value, m, key)                           \
-	for (struct u64_map_walk walk_ = u64_map_walk(m, key);    \
+#define u64_map_for_each(value, m, key)                        \
+	for (struct u64_map_walk walk_ = u64_map_walk(m, key); \
 	     ((value) = u64_map_next(m, &walk_)) != U64_MAP_NONE;)
 
 #endif

@@ -3,7 +3,7 @@
  * make_recording FILE SAMPLES [stacks|cut|self|random|bomb|bare|fetch]: a recording of simulated samples on four
  * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
- * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
+ * has random values and events everywhere; "bomb" has three million forks; "bare" has neither
  * names of containers nor a topology, as version 1.0 of the format; of "fetch", and
  * "self-fetch", every third sample is of ibs_fetch, of "only-fetch" all of them, which is the only event. "node:K:RANKS:STATUS:SKEW" is node K of
  * an MPI job: with ranks 2K and 2K + 1, each with OpenMP's threads and regions, the wait status of the latter, and a clock so many seconds off.
@@ -177,11 +177,15 @@ static int write_random(struct recording *r, __u64 n, struct err *err)
 /* Readers keep something of each fork, and equal ones compress to nearly nothing. */
 static int write_bomb(struct recording *r, struct err *err)
 {
-	const struct trace_event ev = { .kind = TRACE_FORK, .fork = { 101, 101, 100, 100 } };
 	int ret = 0;
 
-	for (int i = 0; !ret && i < 3000000; i++)
+	for (__u64 i = 0; !ret && i < 3000000; i++) {
+		const struct trace_event ev = {
+			.kind = TRACE_FORK, .fork = { 101, 101, ibs_sim_mix(i), ibs_sim_mix(~i) }
+		};
+
 		ret = recording_event(r, &ev, err);
+	}
 	return ret;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/u64_map.h"
 #include "perf_data_read.h"
 
 static void test_events(void **unused)
@@ -118,7 +119,7 @@ static void test_order(void **unused)
 /* Without marks of rounds, memory is bounded all the same. */
 static void test_no_rounds(void **unused)
 {
-	static const unsigned char zero[60000];
+	static __u64 body[60000 / sizeof(__u64)];
 	const unsigned int n = 6000; /* 360 MB */
 	struct build o = build_default();
 	__u64 done, total;
@@ -128,7 +129,10 @@ static void test_no_rounds(void **unused)
 	for (unsigned int i = 0; i < n; i++) {
 		begin_sample(&b, OP_ID, 101, 1000 + i, 0);
 		put_raw(&b, true, i);
-		put(&b, zero, sizeof(zero));
+		/* compressible, but not like a bomb */
+		for (unsigned int k = 0; k < ARRAY_SIZE(body) / 30; k++)
+			body[k] = u64_hash(body[k] + i + k);
+		put(&b, body, sizeof(body));
 		finish(&b);
 	}
 	compress_from(&b, b.data, 1 << 16, PERF_RECORD_COMPRESSED);

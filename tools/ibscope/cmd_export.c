@@ -148,14 +148,13 @@ static int run(void *cmd)
 {
 	struct cmd *c = cmd;
 	struct err err = { "" }, unused;
-	int ret = open_all(c, &err);
-	bool opened = c->writer || c->report;
+	int ret = open_all(c, &err) ?: write_all(c, &err), closed;
 
-	ret = ret ?: write_all(c, &err);
-	ret = close_hwloc(c, ret ? &unused : &err) ?: ret;
-	ret = perf_writer_close(c->writer, ret ? &unused : &err) ?: ret;
-	if (ret && opened && err.text[0])
+	closed = close_hwloc(c, ret ? &unused : &err);
+	closed = perf_writer_close(c->writer, ret || closed ? &unused : &err) ?: closed;
+	if (closed && !ret && err.text[0])
 		err_prefix(&err, "%s", strcmp(c->path, "-") ? c->path : "standard output");
+	ret = ret ?: closed;
 	if (!ret && !c->written)
 		recorded_nothing(c->in.replay, NULL);
 	return recorded_status(&c->in, ret, &err);

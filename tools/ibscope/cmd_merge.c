@@ -12,6 +12,7 @@
 
 struct cmd {
 	const char *output;
+	uint64_t max_memory;
 	struct trace_part *parts, *kept; /* kept: some of parts */
 	size_t n, n_kept;
 	struct trace_job *job;
@@ -21,6 +22,8 @@ struct cmd {
 static const struct option_row merge_options[] = {
 	{ "output", 'o', "FILE", "merged file; '-' is standard output",
 	  OPTION_WORD(struct cmd, output) },
+	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
+	  OPTION_SIZE(struct cmd, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
@@ -108,6 +111,7 @@ static int run(struct cmd *c, int argc, char **argv)
 			  c->output ? "missing recordings" : "missing -o");
 		return EXIT_USAGE;
 	}
+	trace_limit_memory(c->max_memory);
 	for (int i = optind; i < argc && !ret; i++)
 		ret = trace_parts_add(argv[i], &c->parts, &c->n, &err);
 	ret = ret ?: merge(c, &err);

@@ -2,42 +2,16 @@
 #include "recorded.h"
 
 #include "base/exit_status.h"
-#include "base/rlimit.h"
 #include "base/screen.h"
 
-#define DEFAULT_MEMORY (1ULL << 30)
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
 #define HEAD_LINES     14 /* of text, with the prompt after it */
 #define PROBLEMS_SHOWN 10 /* files without symbols to name, unless -v */
 
-static uint64_t memory_limit(const struct recorded_input *in)
+int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
 {
-	return in->max_memory ?: DEFAULT_MEMORY;
-}
-
-static void need_more_memory(const void *arg)
-{
-	const struct recorded_input *in = arg;
-	const struct trace *t = in->reading ? *in->reading : NULL;
-
-	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
-		  "of %llu",
-		  recorded_name(in), (unsigned long long)memory_limit(in) >> 20, t ? t->done : 0,
-		  t ? t->total : 0);
-}
-
-static void limit_memory(struct recorded_input *in, struct trace **out)
-{
-	in->reading = out;
-	out_of_memory_message = need_more_memory;
-	out_of_memory_arg = in;
-	rlimit_memory(memory_limit(in));
-}
-
-int recorded_open(struct recorded_input *in, struct trace **out, struct err *err)
-{
-	limit_memory(in, out);
+	trace_limit_memory(in->max_memory);
 	return trace_open(in->file, out, err);
 }
 
@@ -193,7 +167,7 @@ int recorded_status(const struct recorded *r, int ret, const struct err *err)
 
 	if (ret) {
 		if (ret == -ENOMEM)
-			need_more_memory(&r->input);
+			out_of_memory_message(out_of_memory_arg);
 		else
 			log_error("%s", err->text);
 		return r->usage ? EXIT_USAGE : EXIT_FAILED;
@@ -277,7 +251,7 @@ int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, boo
 	struct err err = { "" };
 	int ret;
 
-	limit_memory(&r->input, &r->trace);
+	trace_limit_memory(r->input.max_memory);
 	ret = trace_part_open(p, &r->trace, &err);
 
 	ret = ret ?: start(r, s, true, symbols, &err);

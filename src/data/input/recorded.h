@@ -22,14 +22,10 @@ struct recorded_input {
 	char **files;
 	int n_files;
 	uint64_t max_memory; /* bytes */
-	struct trace *const *reading; /* set by recorded_open(), for the message when memory runs out */
 };
 
-/*
- * Open the recording, and limit the memory of this process to what @in allows. *out must be NULL before; if
- * memory runs out, the error uses it to print how much was read.
- */
-int recorded_open(struct recorded_input *in, struct trace **out, struct err *err);
+/* Open the recording, and limit the memory of this process to what @in allows. */
+int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err);
 
 /* The name of the input for messages. */
 const char *recorded_name(const struct recorded_input *in);
@@ -46,7 +42,7 @@ struct recorded {
 	struct replay *replay; /* NULL: all samples are selected */
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not needed */
-	bool places;		 /* also read what is at data addresses, such as the thread of a stack */
+	bool places; /* also read what is at data addresses, such as the thread of a stack */
 	struct report_head head;
 	enum trace_kind kind; /* of the selected event */
 	char *options;	      /* as given, for the head */

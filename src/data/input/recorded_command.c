@@ -155,7 +155,6 @@ static bool has_only_fetches(struct recorded_input *in)
 		only = trace_event_of(info, true) == info->n_pmus && info->n_pmus;
 		trace_close(t);
 	}
-	in->reading = NULL;
 	return only;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #define FEATURE_BYTES_MAX (64 << 20)
+#define SEARCH_MAX	  (64 << 20) /* ids compared to name events */
 
 static void note(struct perf_header *h, const char *text)
 {
@@ -424,9 +425,9 @@ static void update_record(struct perf_header *h, const struct perf_record *rec,
 	__u64 type, id;
 
 	if (!perf_take64(&b, &type) || type != PERF_EVENT_UPDATE_NAME || !perf_take64(&b, &id) ||
-	    h->updates == PERF_ATTRS_MAX)
+	    h->searched > SEARCH_MAX)
 		return;
-	h->updates++;
+	h->searched += a->n_ids;
 	p = perf_attrs_by_id(a, id);
 	if (p)
 		perf_copy_text(p->name, sizeof(p->name), b.p, b.n);

@@ -30,7 +30,7 @@ struct perf_header {
 	__u32 op_type, fetch_type; /* 0: there was no such PMU */
 	struct perf_event_name *names;
 	size_t n_names;
-	unsigned int updates; /* of names */
+	__u64 searched; /* ids, for names of events */
 	char vendor[13], cpu_name[49];
 	__u32 family, model, stepping;
 	bool has_cpu;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_source.h"
 
+#include "trace/trace.h"
+
 #include <unistd.h>
 
 #define WINDOW_BYTES (1 << 18)
@@ -15,6 +17,7 @@ void perf_source_rewind(struct perf_source *s)
 	s->at = s->begin;
 	s->head = s->fill = 0;
 	s->out_head = s->out_fill = 0;
+	s->expanded = s->packed = 0;
 	s->expanding = false;
 	s->short_file = false;
 	if (s->zstd)
@@ -98,6 +101,7 @@ static int start_expanding(struct perf_source *s, const struct perf_record *rec,
 	}
 	s->in = (struct perf_bytes){ b.p, length };
 	s->in_offset = rec->offset;
+	s->packed += rec->size;
 	s->expanding = true;
 	return 0;
 }
@@ -113,6 +117,7 @@ static int expand(struct perf_source *s, struct err *err)
 	out = (ZSTD_outBuffer){ s->out, OUT_BYTES, left };
 	status = ZSTD_decompressStream(s->zstd, &out, &in);
 	s->out_fill = out.pos;
+	s->expanded += out.pos - left;
 	perf_take(&s->in, in.pos);
 	if (ZSTD_isError(status))
 		return err_set(err, -EBADMSG, "damaged at offset %llu: cannot decompress: %s",
@@ -123,7 +128,7 @@ static int expand(struct perf_source *s, struct err *err)
 	else if (out.pos == left && !in.pos)
 		return err_set(err, -EBADMSG, "damaged at offset %llu: cannot decompress",
 			       s->in_offset);
-	return 0;
+	return trace_check_expansion(s->packed, s->expanded, err);
 }
 
 /* Take a complete decompressed record. Return: 1, 0 if there is none, or negative. */

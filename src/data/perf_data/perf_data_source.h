@@ -24,6 +24,7 @@ struct perf_source {
 	ZSTD_DStream *zstd;
 	unsigned char *out;
 	size_t out_head, out_fill;
+	__u64 expanded, packed; /* decompressed bytes so far, and in the file */
 	struct perf_bytes in;
 	__u64 in_offset;
 	bool expanding;

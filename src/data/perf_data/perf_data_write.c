@@ -42,7 +42,8 @@ static void put(struct perf_writer *w, const void *p, size_t n)
 {
 	if (n > sizeof(w->buf) - w->n)
 		n = sizeof(w->buf) - w->n;
-	memcpy(w->buf + w->n, p, n);
+	if (n)
+		memcpy(w->buf + w->n, p, n);
 	w->n += n;
 }
 

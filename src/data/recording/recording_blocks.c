@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording_blocks.h"
 
+#include "trace/trace.h"
+
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define JSON_COST 8 /* time to read a byte of JSON, in that of other bytes */
 
 /* Return: bytes read, fewer only at the end of the recording; or a negative errno. */
 static ssize_t read_at(const struct recording_blocks *b, void *to, size_t bytes, __u64 at)
@@ -103,7 +107,7 @@ void recording_blocks_rewind(struct recording_blocks *b)
 {
 	b->at = b->start;
 	b->good_end = b->head_damaged ? 0 : b->start;
-	b->next_seq = b->wasted = 0;
+	b->next_seq = b->wasted = b->expanded = b->packed = 0;
 	b->peeked = false;
 	b->damage = (struct recording_damage){};
 	if (b->head_damaged)
@@ -116,6 +120,16 @@ static bool head_ok(const struct recording_blocks *b, const struct recording_blo
 	       h->head_crc == recording_crc(h, offsetof(struct recording_block, head_crc)) &&
 	       (!b->knows_file || h->file == b->file) && h->seq >= b->next_seq &&
 	       h->bytes <= RECORDING_BLOCK_MAX && h->raw_bytes <= RECORDING_BLOCK_MAX;
+}
+
+/* Step over a hole of a sparse file, which may be larger than anything that can be read. */
+static __u64 next_data(const struct recording_blocks *b, __u64 at)
+{
+	off_t data = lseek(b->fd, b->base + at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? b->size : at;
+	return data > (off_t)(b->base + at) ? data - b->base : at;
 }
 
 /* The next offset from @at on that looks like a block; the size of the file if there is none. */
@@ -139,7 +153,7 @@ static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
 		from = b->window + (*at - b->window_at);
 		found = memmem(from, b->window + b->window_bytes - from, &magic, sizeof(magic));
 		if (!found) {
-			*at = b->window_at + b->window_bytes - (sizeof(magic) - 1);
+			*at = next_data(b, b->window_at + b->window_bytes - (sizeof(magic) - 1));
 			continue;
 		}
 		*at += found - from;
@@ -244,12 +258,29 @@ static void count_damaged(struct recording_blocks *b, const char *reason)
 	damaged(b, b->at, "%s", reason);
 }
 
+/* Constant columns of samples take no bytes, even without a compressor; JSON takes longer to read than others. */
+static int check_expansion(struct recording_blocks *b, struct err *err)
+{
+	const struct recording_block *h = &b->head;
+
+	b->packed += sizeof(*h) + h->bytes;
+	b->expanded += h->raw_bytes;
+	if (h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES)
+		b->expanded += (h->entries < RECORDING_BATCH ? h->entries : RECORDING_BATCH) *
+			       sizeof(struct ibs_record);
+	else if (h->type != RECORDING_EVENTS && h->type != RECORDING_STACKS)
+		b->expanded += JSON_COST * (__u64)h->raw_bytes;
+	return trace_check_expansion(b->packed, b->expanded, err);
+}
+
 int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err)
 {
 	__u64 begin = b->at, end = begin + sizeof(b->head) + b->head.bytes;
 	const char *wrong;
-	ssize_t ret;
+	ssize_t ret = check_expansion(b, err);
 
+	if (ret)
+		return ret;
 	array_reserve(b->stored, b->stored_room, b->head.bytes + 1);
 	array_reserve(b->raw, b->raw_room, b->head.raw_bytes + 1);
 	b->peeked = false;

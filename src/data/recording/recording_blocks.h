@@ -33,6 +33,8 @@ struct recording_blocks {
 	__u64 good_end; /* of the last undamaged block */
 	__u64 next_seq;
 	__u64 wasted; /* bytes read because of damaged blocks */
+	__u64 expanded,
+		packed; /* bytes of data and samples in the blocks so far, and in the file */
 	bool peeked;
 	struct recording_block head;
 	ZSTD_DCtx *zstd;

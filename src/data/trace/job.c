@@ -19,7 +19,8 @@ struct trace_job {
 	struct one *one;
 	size_t n, room;
 	struct u64_map rank_in; /* rank to the recording that has it */
-	size_t n_ranks, n_out;
+	__u32 *ranks;		/* the keys of rank_in */
+	size_t n_ranks, ranks_room, n_out;
 	bool warned_job, warned_skew;
 };
 
@@ -121,8 +122,10 @@ bool trace_job_add(struct trace_job *j, const char *name, const struct trace_inf
 		compare(j, &j->one[0], &new);
 	warn_of_deaths(&new, ranks, n);
 	for (size_t i = 0; i < n; i++) {
-		if (u64_map_get(&j->rank_in, ranks[i].rank) == U64_MAP_NONE)
-			j->n_ranks++;
+		if (u64_map_get(&j->rank_in, ranks[i].rank) == U64_MAP_NONE) {
+			array_reserve(j->ranks, j->ranks_room, j->n_ranks + 1);
+			j->ranks[j->n_ranks++] = ranks[i].rank;
+		}
 		u64_map_put(&j->rank_in, ranks[i].rank, j->n);
 	}
 	array_reserve(j->one, j->room, j->n + 1);
@@ -130,24 +133,34 @@ bool trace_job_add(struct trace_job *j, const char *name, const struct trace_inf
 	return true;
 }
 
-bool trace_job_complete(const struct trace_job *j)
+static int compare_ranks(const void *a, const void *b)
 {
-	__u32 ranks = j->n ? j->one[0].job_ranks : 0, missing = 0, shown = 0;
+	const __u32 x = *(const __u32 *)a, y = *(const __u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The recording says how many ranks there were, up to 4 billion: so go from one known rank to the next. */
+bool trace_job_complete(struct trace_job *j)
+{
+	__u32 ranks = j->n && j->n_ranks ? j->one[0].job_ranks : 0, missing = 0, shown = 0,
+	      next = 0;
 	char text[256] = "";
 	size_t at = 0;
 
-	for (__u32 r = 0, end; j->n_ranks && r < ranks; r = end) {
-		bool is = u64_map_get(&j->rank_in, r) != U64_MAP_NONE;
+	if (j->n_ranks)
+		qsort(j->ranks, j->n_ranks, sizeof(*j->ranks), compare_ranks);
+	for (size_t i = 0; i <= j->n_ranks && next < ranks; i++) {
+		__u32 end = i < j->n_ranks && j->ranks[i] < ranks ? j->ranks[i] : ranks;
 
-		for (end = r + 1;
-		     end < ranks && (u64_map_get(&j->rank_in, end) != U64_MAP_NONE) == is; end++)
-			;
-		if (is)
-			continue;
-		missing += end - r;
-		if (shown++ < GAPS_SHOWN)
-			at += snprintf(text + at, sizeof(text) - at,
-				       end - r > 1 ? "%s%u-%u" : "%s%u", at ? "," : "", r, end - 1);
+		if (end > next) {
+			missing += end - next;
+			if (shown++ < GAPS_SHOWN)
+				at += snprintf(text + at, sizeof(text) - at,
+					       end - next > 1 ? "%s%u-%u" : "%s%u", at ? "," : "",
+					       next, end - 1);
+		}
+		next = end + 1 ?: end;
 	}
 	if (missing)
 		log_warn("%u of %u ranks of the job are missing from the recordings: %s%s", missing,
@@ -167,6 +180,7 @@ void trace_job_free(struct trace_job *j)
 	for (size_t i = 0; i < j->n; i++)
 		free(j->one[i].name);
 	free(j->one);
+	free(j->ranks);
 	u64_map_free(&j->rank_in);
 	free(j);
 }

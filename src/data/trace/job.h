@@ -23,7 +23,7 @@ bool trace_job_add(struct trace_job *j, const char *name, const struct trace_inf
 		   const struct tasks *tasks);
 
 /* After the last recording, report missing ranks. Return: true if none is missing or was left out. */
-bool trace_job_complete(const struct trace_job *j);
+bool trace_job_complete(struct trace_job *j);
 
 /* The number of ranks in all recordings. */
 size_t trace_job_ranks(const struct trace_job *j);

@@ -13,7 +13,8 @@
 #define MAGIC		"IBSMERG\n"
 #define BYTE_ORDER_MARK 0x01020304u
 #define MAJOR		1
-#define INDEX_MAX	(16u << 20)
+#define PARTS_MAX	16384 /* the largest machines have some 10,000 nodes */
+#define INDEX_MAX	(4u << 20)
 #define COPY_BYTES	(1u << 20)
 
 struct merged_head {
@@ -48,23 +49,65 @@ static int read_head(int fd, struct merged_head *h, struct err *err)
 	return 1;
 }
 
+/*
+ * Check the number and the ranges of recordings. Ranges that overlap would let a small file have the contents of
+ * a large one; the writer puts one behind the other.
+ */
+static int check_index(const json_t *index, __u64 base, struct err *err)
+{
+	const size_t n = json_array_size(index);
+	json_int_t end = 0; /* of the recording before */
+
+	if (n > PARTS_MAX)
+		return err_set(err, -EINVAL,
+			       "the index of the merged file has %zu recordings, at most %d", n,
+			       PARTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *one = json_array_get(index, i);
+		json_int_t offset = json_integer_value(json_object_get(one, "offset"));
+		json_int_t bytes = json_integer_value(json_object_get(one, "bytes"));
+
+		if (!json_is_string(json_object_get(one, "name")) || offset < 0 || bytes <= 0 ||
+		    offset > INT64_MAX - bytes - (json_int_t)base)
+			return err_set(err, -EINVAL,
+				       "recording %zu in the index of the merged file is invalid",
+				       i + 1);
+		if (offset < end)
+			return err_set(err, -EINVAL,
+				       "recordings %zu and %zu of the merged file overlap", i,
+				       i + 1);
+		end = offset + bytes;
+	}
+	return 1;
+}
+
 /* The recordings of a merged file, as a JSON array. Return: as read_head(). */
 static int read_index(int fd, const struct merged_head *h, json_t **out, struct err *err)
 {
-	char *text = h->index_bytes <= INDEX_MAX ? xcalloc(1, h->index_bytes + 1) : NULL;
 	json_t *j = NULL;
+	char *text;
+	int ret;
 
-	if (text && pread(fd, text, h->index_bytes, sizeof(*h)) == (ssize_t)h->index_bytes &&
+	*out = NULL;
+	if (h->index_bytes > INDEX_MAX)
+		return err_set(err, -EINVAL,
+			       "the index of the merged file has %u bytes, at most %u",
+			       h->index_bytes, INDEX_MAX);
+	text = xcalloc(1, h->index_bytes + 1);
+	if (pread(fd, text, h->index_bytes, sizeof(*h)) == (ssize_t)h->index_bytes &&
 	    h->index_crc == checksum(text, h->index_bytes))
 		j = json_loadb(text, h->index_bytes, 0, NULL);
 	free(text);
 	*out = json_incref(json_object_get(j, "recordings"));
 	json_decref(j);
-	if (json_is_array(*out))
-		return 1;
+	ret = json_is_array(*out)
+		      ? check_index(*out, sizeof(*h) + h->index_bytes, err)
+		      : err_set(err, -EINVAL, "the index of the merged file is damaged");
+	if (ret > 0)
+		return ret;
 	json_decref(*out);
 	*out = NULL;
-	return err_set(err, -EINVAL, "the index of the merged file is damaged");
+	return ret;
 }
 
 int trace_merged(int fd, size_t *n, struct err *err)
@@ -89,27 +132,16 @@ static void add(struct trace_part **parts, size_t *n, const char *file, const ch
 }
 
 /* @base: offset of the first recording in the file. */
-static int add_index(const json_t *index, const char *path, __u64 base, struct trace_part **parts,
-		     size_t *n, struct err *err)
+static void add_index(const json_t *index, const char *path, __u64 base, struct trace_part **parts,
+		      size_t *n)
 {
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach((json_t *)index, i, one)
-	{
-		const char *name = json_string_value(json_object_get(one, "name"));
-		json_int_t offset = json_integer_value(json_object_get(one, "offset"));
-		json_int_t bytes = json_integer_value(json_object_get(one, "bytes"));
-
-		if (!name || offset < 0 || bytes <= 0 ||
-		    offset > INT64_MAX - bytes - (json_int_t)base)
-			return err_set(
-				err, -EINVAL,
-				"%s: recording %zu in the index of the merged file is invalid",
-				path, i + 1);
-		add(parts, n, path, name, base + offset, bytes);
-	}
-	return 0;
+		add(parts, n, path, json_string_value(json_object_get(one, "name")),
+		    base + json_integer_value(json_object_get(one, "offset")),
+		    json_integer_value(json_object_get(one, "bytes")));
 }
 
 int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, struct err *err)
@@ -133,9 +165,9 @@ int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, stru
 	else if (!ret)
 		add(parts, n, path, strcmp(path, "-") ? path : "standard input", 0, 0);
 	else
-		ret = add_index(index, path, sizeof(h) + h.index_bytes, parts, n, err);
+		add_index(index, path, sizeof(h) + h.index_bytes, parts, n);
 	json_decref(index);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 void trace_parts_free(struct trace_part *parts, size_t n)
@@ -194,7 +226,9 @@ int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct e
 	size_t size;
 	struct json_writer w = { .f = xmemopen(&text, &size) };
 	struct stat st;
-	int ret = 0;
+	int ret = n > PARTS_MAX ? err_set(err, -E2BIG, "too many recordings: %zu, at most %d", n,
+					  PARTS_MAX)
+				: 0;
 
 	json_begin_object(&w, NULL);
 	json_begin_array(&w, "recordings");
@@ -218,9 +252,10 @@ int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct e
 	xmemclose(w.f);
 	h.index_bytes = size;
 	if (!ret && h.index_bytes > INDEX_MAX)
-		ret = err_set(err, -E2BIG,
-			      "too many recordings: the index has %u bytes, at most %u",
-			      h.index_bytes, INDEX_MAX);
+		ret = err_set(
+			err, -E2BIG,
+			"names of recordings are too long: the index has %u bytes, at most %u",
+			h.index_bytes, INDEX_MAX);
 	h.index_crc = checksum(text, h.index_bytes);
 	h.crc = checksum(&h, offsetof(struct merged_head, crc));
 	ret = ret ?: write_all(fd, &h, sizeof(h), err);

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "region_tree.h"
 
-#define PATH_DEPTH \
-	32 /* maximum number of names in a path, so that hostile nesting costs no memory */
+/* Limits of a path, so that hostile nesting costs no memory. */
+#define PATH_DEPTH 32
+#define PATH_BYTES 1024
 
 struct region_node region_tree_node(const struct region_tree *t, __u32 node)
 {
 	return node ? t->nodes[node - 1] : (struct region_node){ 0 };
+}
+
+/* Is there room for one more name in a path? */
+static bool fits(const struct region_tree *t, __u32 parent, const char *name)
+{
+	const char *outer = region_tree_path(t, parent);
+
+	return !outer || (region_tree_node(t, parent).depth < PATH_DEPTH &&
+			  strlen(outer) + strlen(name) < PATH_BYTES);
 }
 
 static __u32 path_of(struct region_tree *t, __u32 parent, const char *name)
@@ -17,25 +27,25 @@ static __u32 path_of(struct region_tree *t, __u32 parent, const char *name)
 
 	if (!outer)
 		return intern_get(&t->texts, name);
-	if (region_tree_node(t, parent).depth >= PATH_DEPTH)
+	if (!fits(t, parent, name))
 		return region_tree_node(t, parent).path;
-	path = xcalloc(1, strlen(outer) + strlen(name) + 2);
-	sprintf(path, "%s/%s", outer, name);
+	path = xasprintf("%s/%s", outer, name);
 	id = intern_get(&t->texts, path);
 	free(path);
 	return id;
 }
 
+/* A known region is found by its parent and name, since building and hashing its path takes longer. */
 __u32 region_tree_begin(struct region_tree *t, __u32 parent, const char *name, __u32 team,
 			__u32 number, __u64 addr)
 {
 	struct region_node new = { .parent = parent,
 				   .depth = region_tree_node(t, parent).depth + 1,
-				   .path = path_of(t, parent, name),
+				   .name = intern_get(&t->texts, fits(t, parent, name) ? name : ""),
 				   .team = team,
 				   .number = number,
 				   .addr = addr };
-	__u64 words[] = { parent, new.path, (__u64)team << 32 | number, addr };
+	__u64 words[] = { parent, new.name, (__u64)team << 32 | number, addr };
 	__u64 hash = words_hash(words, ARRAY_SIZE(words));
 	__u32 i;
 
@@ -43,12 +53,13 @@ __u32 region_tree_begin(struct region_tree *t, __u32 parent, const char *name, _
 	{
 		const struct region_node *n = &t->nodes[i - 1];
 
-		if (n->parent == parent && n->path == new.path && n->team == team &&
+		if (n->parent == parent && n->name == new.name && n->team == team &&
 		    n->number == number && n->addr == addr)
 			return i;
 	}
 	if (t->n == REGION_NODES_MAX)
 		return parent;
+	new.path = path_of(t, parent, name);
 	array_reserve(t->nodes, t->room, t->n + 1);
 	t->nodes[t->n++] = new;
 	u64_map_add(&t->node_of, hash, t->n);

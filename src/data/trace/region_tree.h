@@ -7,7 +7,7 @@
 
 struct region_node {
 	__u32 parent, depth;
-	__u32 path;	    /* in `texts`, "outer/inner" */
+	__u32 path, name;   /* in `texts`, "outer/inner"; the last name */
 	__u32 team, number; /* OpenMP: thread that began the team, and number in the team */
 	__u64 addr;	    /* 0: no region */
 };

@@ -1,13 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "trace.h"
 
+#include "base/rlimit.h"
 #include "machine/event.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define DEFAULT_MEMORY (1ULL << 30)
+
 static const struct trace_format *const formats[] = { &recording_format, &perf_data_format };
+
+/* The recording that is read, for the message when memory runs out. */
+static struct {
+	__u64 limit; /* 0: not set */
+	char name[128];
+	const struct trace *trace; /* NULL: not open yet, or closed */
+} reading;
+
+static void need_more_memory(const void *unused)
+{
+	const struct trace *t = reading.trace;
+
+	(void)unused;
+	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
+		  "of %llu",
+		  reading.name, reading.limit >> 20, t ? t->done : 0, t ? t->total : 0);
+}
+
+void trace_limit_memory(__u64 bytes)
+{
+	reading.limit = bytes ?: DEFAULT_MEMORY;
+}
+
+/* All recordings are opened here, so no reader is without a limit. */
+static void limit_memory(const char *name)
+{
+	if (!reading.limit)
+		trace_limit_memory(0);
+	snprintf(reading.name, sizeof(reading.name), "%s", name);
+	reading.trace = NULL;
+	out_of_memory_message = need_more_memory;
+	rlimit_memory(reading.limit);
+}
+
+int trace_check_expansion(__u64 bytes, __u64 expanded, struct err *err)
+{
+	if (expanded <= TRACE_EXPANSION_FREE ||
+	    (expanded - TRACE_EXPANSION_FREE) / TRACE_EXPANSION <= bytes)
+		return 0;
+	return err_set(err, -EBADMSG,
+		       "it expands to more than %d times its size, which no recording does: it was "
+		       "made to exhaust its reader, or is damaged",
+		       TRACE_EXPANSION);
+}
 
 static ssize_t write_all(int fd, const char *p, size_t n)
 {
@@ -93,6 +140,7 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 	ssize_t n = pread(fd, magic, sizeof(magic), offset);
 	int ret;
 
+	limit_memory(name);
 	if (n < 0) {
 		ret = err_set(err, -errno, "cannot read %s: %s", name, strerror(errno));
 		close(fd);
@@ -106,6 +154,7 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 			err_prefix(err, "%s", name);
 		else
 			(*out)->format = formats[i];
+		reading.trace = ret ? NULL : *out;
 		return ret;
 	}
 	close(fd);
@@ -166,6 +215,8 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 	if (fd < 0)
 		return fd;
 	ret = trace_merged(fd, &parts, err);
+	if (ret < 0)
+		err_prefix(err, "%s", strcmp(path, "-") ? path : "standard input");
 	if (ret) {
 		close(fd);
 		if (ret > 0 && parts == 1)
@@ -188,7 +239,11 @@ int trace_part_open(const struct trace_part *p, struct trace **out, struct err *
 
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
-	return t->format->next(t, ev, err);
+	int ret = t->format->next(t, ev, err);
+
+	if (ret == -EBADMSG && err && reading.trace == t)
+		err_prefix(err, "%s", reading.name);
+	return ret;
 }
 
 int trace_rewind(struct trace *t, struct err *err)
@@ -200,6 +255,8 @@ int trace_rewind(struct trace *t, struct err *err)
 
 void trace_close(struct trace *t)
 {
+	if (reading.trace == t)
+		reading.trace = NULL;
 	if (t)
 		t->format->close(t);
 }

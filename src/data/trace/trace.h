@@ -28,6 +28,9 @@ struct trace {
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
 
+/* Set the memory limit of a process that reads recordings, in bytes; 0: 1 GiB. Call before the first one is opened. */
+void trace_limit_memory(__u64 bytes);
+
 /* The same for one of several recordings. */
 int trace_part_open(const struct trace_part *p, struct trace **out, struct err *err);
 
@@ -63,6 +66,16 @@ void trace_close(struct trace *t); /* accepts NULL */
 /* --- interface of a file format; a new one is a row in trace.c --- */
 
 #define TRACE_MAGIC_BYTES 32
+
+/*
+ * Recordings expand to at most 20 times their size when they are read. Refuse what expands much further, since
+ * its reader would take gigabytes or minutes for a small file.
+ */
+#define TRACE_EXPANSION	     100
+#define TRACE_EXPANSION_FREE (16ULL << 20)
+
+/* Return: 0, or -EBADMSG with @err if @bytes of a file expanded to too many. */
+int trace_check_expansion(__u64 bytes, __u64 expanded, struct err *err);
 
 struct trace_format {
 	/* Do the first bytes of a file look like it? */
