@@ -119,6 +119,13 @@ struct sim_insn_state {
 	__u32 unknown; /* registers whose value is not known: 1 << number */
 };
 
+/* The compiler must not know the range of @number: it would leave out the mask that verifiers need. */
+static __always_inline __u64 *sim_insn_register(struct sim_insn_state *s, __u32 number)
+{
+	__asm__ __volatile__("" : "+r"(number));
+	return &s->reg[number & 15];
+}
+
 /* Bytes that are not decoded yet, the next one lowest. */
 struct sim_insn_bytes {
 	__u64 low, high;
@@ -357,7 +364,7 @@ static __always_inline bool sim_insn_operand(struct sim_insn_head *h, struct sim
 
 		rm = sib & 7;
 		if (index != 4) {
-			at += from->reg[index & 15] << (sib >> 6);
+			at += *sim_insn_register(from, index) << (sib >> 6);
 			a->uses |= 1u << index;
 		}
 		has_base = !(rm == 5 && mod == 0);
@@ -369,7 +376,7 @@ static __always_inline bool sim_insn_operand(struct sim_insn_head *h, struct sim
 	}
 	if (has_base) {
 		rm |= (h->rex & 1) << 3;
-		at += from->reg[rm & 15];
+		at += *sim_insn_register(from, rm);
 		a->uses |= 1u << rm;
 	}
 	at += sim_insn_displacement(&h->rest, bytes);
@@ -389,13 +396,13 @@ static __always_inline bool sim_insn_implied(const struct sim_insn_head *h, stru
 
 	if (h->flags & SIM_INSN_PUSH) {
 		a->does |= SIM_INSN_DOES_WRITE;
-		a->address = from->reg[number] - (h->size16 ? 2 : 8);
+		a->address = *sim_insn_register(from, number) - (h->size16 ? 2 : 8);
 		a->uses = 1u << number;
 		return true;
 	}
 	if (h->flags & SIM_INSN_POP) {
 		a->does |= SIM_INSN_DOES_READ;
-		a->address = from->reg[number];
+		a->address = *sim_insn_register(from, number);
 		a->uses = 1u << number;
 		return true;
 	}
@@ -428,7 +435,7 @@ static __always_inline bool sim_insn_implied(const struct sim_insn_head *h, stru
 	default:
 		return false;
 	}
-	a->address = from->reg[number];
+	a->address = *sim_insn_register(from, number);
 	a->uses = 1u << number;
 	return true;
 }
@@ -693,14 +700,14 @@ static __always_inline void sim_insn_execute(const struct sim_insn_head *h, stru
 	if (to > 15)
 		return;
 	if (from < 16) {
-		value += s->reg[from & 15];
+		value += *sim_insn_register(s, from);
 		s->unknown = (s->unknown & ~(1u << to)) | (s->unknown >> from & 1) << to;
 	} else {
 		s->unknown &= ~(1u << to);
 		if (op == 0x8d && (a->uses & s->unknown))
 			s->unknown |= 1u << to;
 	}
-	s->reg[to & 15] = wide || to == 4 ? value : (__u32)value;
+	*sim_insn_register(s, to) = wide || to == 4 ? value : (__u32)value;
 }
 
 /**
