@@ -199,10 +199,10 @@ struct report_row {
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote; /* of ibs_fetch `dram` is what missed all caches */
 	__u64 hitm, stateful, cached;	   /* as in struct table_row; of `all` hitm and state_n */
-	/* physical pages; 0: unknown, or several rows. Those whose nodes are known, and report_pages.c */
+	/* physical pages; 0: unknown, or several rows. Those whose nodes are known, and report_cells.c */
 	__u32 pages, placed, misplaced;
-	double price;		  /* see report_price.c; NAN: no local memory to compare with */
-	double imbalance;	  /* see report_ranks.c; NAN: of no ranks */
+	double price;		  /* see report_cells.c; NAN: no local memory to compare with */
+	double imbalance;	  /* see report_cells.c; NAN: of no ranks */
 	__u32 busiest;		  /* the rank with the most */
 	const struct cell *cells; /* of its buckets */
 	size_t n_cells;

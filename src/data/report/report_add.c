@@ -84,23 +84,6 @@ static size_t row_of(struct report *r, const __u64 *words)
 	return r->n++;
 }
 
-bool report_count(struct report *r, size_t row, enum cell_kind kind, __u32 value, __u64 n)
-{
-	__u64 key = cell_key(row, kind, value);
-	__u32 i = u64_map_get(&r->cell_of, key);
-
-	if (i == U64_MAP_NONE) {
-		i = r->n_cells;
-		if (i == U64_MAP_NONE - 1)
-			out_of_memory();
-		array_reserve(r->cells, r->cell_room, r->n_cells + 1);
-		u64_map_add(&r->cell_of, key, i);
-		r->cells[r->n_cells++] = (struct cell){ .key = key };
-	}
-	r->cells[i].count += n;
-	return r->cells[i].count == n;
-}
-
 static bool fetch_latency(enum ibs_metric metric, const struct ibs_fetch_sample *f, __u32 *lat)
 {
 	const __u32 need =

@@ -39,25 +39,6 @@ static bool text_word(struct report *r, const char *text, __u64 *word)
 	return text != NULL;
 }
 
-const char *report_cgroup_text(const struct tasks *tasks, enum label key, __u64 id,
-			       struct container *c, char *buf)
-{
-	struct container_name name;
-	struct task_cgroup cgroup;
-
-	if (!tasks_cgroup(tasks, id, &cgroup)) {
-		snprintf(buf, CONTAINER_LABEL, "#%llu", (unsigned long long)id);
-		return buf;
-	}
-	if (key == LABEL_CGROUP)
-		return cgroup.path;
-	if (!container_of_path(cgroup.path, NULL, c))
-		return "";
-	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
-	return key == LABEL_CONTAINER ? container_label(c, &name, buf)
-				      : container_pod_label(c, &name, buf);
-}
-
 static bool cgroup_word(const struct key_sample *k, __u64 *word)
 {
 	const __u64 id = k->ev->sample.cgroup_id;
@@ -121,45 +102,12 @@ static bool region_word(const struct key_sample *k, __u64 *word)
 			 word);
 }
 
-/* The number of a thread in its OpenMP team and the order of start are not the same. */
-bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size)
-{
-	const struct trace_sample *s = &ev->sample;
-	__u32 number;
-	__u64 addr;
-
-	if (!s->has_task)
-		return false;
-	if (tasks_omp(tasks, s->tid, ev->time, &number, &addr))
-		snprintf(buf, size, "omp %u", number);
-	else if (tasks_started(tasks, s->tgid, s->tid, ev->time, &number))
-		snprintf(buf, size, "start %u", number);
-	else
-		return false;
-	return true;
-}
-
 static bool role_word(const struct key_sample *k, __u64 *word)
 {
 	char text[64];
 
 	return report_role(k->r->opts.tasks, k->ev, text, sizeof(text)) &&
 	       text_word(k->r, text, word);
-}
-
-bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
-		       const struct trace_event *ev, char *buf, size_t size)
-{
-	const struct trace_sample *s = &ev->sample;
-	struct symbol sym;
-	__u32 number;
-	__u64 addr;
-
-	if (!s->has_task || !tasks_omp(tasks, s->tid, ev->time, &number, &addr) || !addr)
-		return false;
-	symbols_find(symbols, tasks, s->tgid, addr, ev->time, false, true, &sym);
-	snprintf(buf, size, sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
-	return true;
 }
 
 static bool omp_region_word(const struct key_sample *k, __u64 *word)
@@ -478,7 +426,7 @@ static bool field_size_word(const struct key_sample *k, __u64 *word)
 	return k->type.field_size;
 }
 
-/* --- texts --- */
+/* --- the texts of values --- */
 
 static const char *text_of(const struct key_value *v)
 {

@@ -49,6 +49,15 @@ enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 	return !sym->dso ? CODE_NO_FILE : *sym->name == '[' ? CODE_NO_SYMBOL : CODE_NAMED;
 }
 
+int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op)
+{
+	__u64 phys;
+
+	if (!info->n_memory || !ibs_op_field(op, IBS_OP_FIELD_DC_PHYS_AD, &phys))
+		return -1;
+	return trace_memory_node(info, phys);
+}
+
 enum node_kind report_node_kind(const struct trace_info *info, const struct trace_sample *s)
 {
 	const struct trace_topology *t = info->topology;
