@@ -2,6 +2,24 @@
 /* Details that the HTML report gives up, step by step, to limit its size. */
 #include "html_facts.h"
 
+#define NODES_MAX (1u << 22) /* of call chains */
+
+__u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
+{
+	__u64 key = (__u64)parent << 32 | frame;
+	__u32 node = u64_map_get(&r->node_of, key);
+
+	if (node != U64_MAP_NONE)
+		return node;
+	if (r->n_nodes >= NODES_MAX)
+		return parent; /* deeper frames count towards this one */
+	array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1);
+	node = r->n_nodes++;
+	r->nodes[node] = (struct html_node){ parent, frame };
+	u64_map_put(&r->node_of, key, node);
+	return node;
+}
+
 static void lose_callers(struct html_key *k, void *ctx)
 {
 	struct html_report *r = ctx;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX	 (1u << 22) /* of call chains */
 #define GROUPS_MAX	 65535u
 #define GROUP_NAME	 8192
 #define REGISTERS_OF_SRC (1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
@@ -72,22 +71,6 @@ void html_report_free(struct html_report *r)
 	html_places_free(&r->places);
 	free(r->nodes);
 	free(r);
-}
-
-__u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
-{
-	__u64 key = (__u64)parent << 32 | frame;
-	__u32 node = u64_map_get(&r->node_of, key);
-
-	if (node != U64_MAP_NONE)
-		return node;
-	if (r->n_nodes >= NODES_MAX)
-		return parent; /* deeper frames count towards this one */
-	array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1);
-	node = r->n_nodes++;
-	r->nodes[node] = (struct html_node){ parent, frame };
-	u64_map_put(&r->node_of, key, node);
-	return node;
 }
 
 static __u32 node_of(struct html_report *r, __u32 parent, const char *name)

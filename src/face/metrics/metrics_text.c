@@ -9,31 +9,6 @@
 
 #define PIECE 32768 /* minimum bytes to write at once */
 
-void buf_put(struct metrics_buf *b, const char *s, size_t n)
-{
-	array_reserve(b->s, b->room, b->n + n);
-	memcpy(b->s + b->n, s, n);
-	b->n += n;
-}
-
-void buf_text(struct metrics_buf *b, const char *s)
-{
-	buf_put(b, s, strlen(s));
-}
-
-void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after)
-{
-	char digits[20];
-	int n = sizeof(digits);
-
-	do
-		digits[--n] = '0' + v % 10;
-	while (v /= 10);
-	buf_text(b, before);
-	buf_put(b, digits + n, sizeof(digits) - n);
-	buf_text(b, after);
-}
-
 static void put_stream(struct metrics_buf *b, FILE *f, char **text, const size_t *n)
 {
 	xmemclose(f);

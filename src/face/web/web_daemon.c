@@ -27,13 +27,6 @@
 
 /* --- connections --- */
 
-void web_suspend(struct web_conn *c, enum web_wait why)
-{
-	c->wait = why;
-	c->web->n_turns += why == WEB_WAITS_TURN;
-	MHD_suspend_connection(c->mhd);
-}
-
 static void resume(struct web_conn *c)
 {
 	c->web->n_turns -= c->wait == WEB_WAITS_TURN;
@@ -403,11 +396,6 @@ int web_timeout_ms(const struct web *w)
 			ms = t;
 	}
 	return ceil(ms);
-}
-
-bool web_turn_is_over(const struct web *w)
-{
-	return thread_cpu_s() > w->turn_ends_s;
 }
 
 static void check_password(struct web *w, double now)

@@ -244,18 +244,26 @@ static enum verdict check_user(const struct request *r)
 	return verdicts[result];
 }
 
+/* When the connection is resumed, web_request() gets the request again. */
+static void suspend(const struct request *r, enum web_wait why)
+{
+	r->conn->wait = why;
+	r->web->n_turns += why == WEB_WAITS_TURN;
+	MHD_suspend_connection(r->conn->mhd);
+}
+
 /* Answer a complete request, or let it wait. */
 static enum MHD_Result handle(const struct request *r, const char *url)
 {
-	if (web_turn_is_over(r->web)) {
-		web_suspend(r->conn, WEB_WAITS_TURN);
+	if (thread_cpu_s() > r->web->turn_ends_s) {
+		suspend(r, WEB_WAITS_TURN);
 		return MHD_YES;
 	}
 	switch (check_user(r)) {
 	case LET_IN:
 		return route(r, url);
 	case WAIT:
-		web_suspend(r->conn, WEB_WAITS_AUTH);
+		suspend(r, WEB_WAITS_AUTH);
 		return MHD_YES;
 	case BUSY:
 		return answer_refusal(r, MHD_HTTP_TOO_MANY_REQUESTS, MHD_HTTP_HEADER_RETRY_AFTER,

@@ -56,12 +56,6 @@ struct web {
 	char log[256];	       /* the last message of libmicrohttpd */
 };
 
-/* Suspend the connection; when it is resumed, web_request() gets the request again. */
-void web_suspend(struct web_conn *c, enum web_wait why);
-
-/* Has this call of web_run() used up its CPU time? */
-bool web_turn_is_over(const struct web *w);
-
 /* Answer one request; called by libmicrohttpd. */
 enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url,
 			    const char *method, const char *version, const char *upload,
