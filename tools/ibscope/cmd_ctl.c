@@ -3,7 +3,6 @@
 #include "cmd.h"
 #include "status/reading.h"
 #include "collector/control.h"
-#include "collector/orphan.h"
 #include "view/hist.h"
 #include "base/options.h"
 #include "base/utf8.h"

@@ -125,4 +125,12 @@ int control_ask(const char *path, const char *request, size_t n, struct control_
 int control_ask_snapshots(const char *path, struct u64_map slots[CONTROL_SNAPSHOTS],
 			  struct snapshot_read out[CONTROL_SNAPSHOTS], struct err *err);
 
+/**
+ * orphan_stop() - end sampling that no collector governs
+ * @remove: also remove the counters, and the directory
+ *
+ * Return: 0; or a negative errno with @err: -EBUSY a collector is running; -ENOENT there is nothing.
+ */
+int orphan_stop(const char *dir, bool remove, struct err *err);
+
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "orphan.h"
+#include "control.h"
 
 #include "counts/pins.h"
 #include "perf/pmu_hold.h"

@@ -24,12 +24,4 @@ struct pins;
  */
 int orphan_open(const char *dir, mode_t mode, struct pins *out[ORPHAN_EVENTS], struct err *err);
 
-/**
- * orphan_stop() - end sampling that no collector governs
- * @remove: also remove the counters, and the directory
- *
- * Return: 0; or a negative errno with @err: -EBUSY a collector is running; -ENOENT there is nothing.
- */
-int orphan_stop(const char *dir, bool remove, struct err *err);
-
 #endif
