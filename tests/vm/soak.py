@@ -22,14 +22,6 @@ from guest import Hist, need
 CPUS = 4
 OTHERS_PERIOD = 3200000
 
-# Links that a killed collector has pinned are removed by the next one. The kernel then takes the
-# program off all events at once, but closes one after the other, in a worker: what they sample in
-# between reaches no program. On an emulator that shares its host workers wait for long.
-WINDOW_NS = 400000000
-
-# Lines of the log near the begin of the window may be on this or on that side of it.
-WINDOW_EDGE = 2 * CPUS
-
 # A life has begun where a line of its period is followed by another one among so many.
 AHEAD = 16
 
@@ -47,18 +39,6 @@ class Life:
         self.call, self.period = call, call.period
         self.delivered = self.dropped = 0
         self.began = None       # seen and unseen when it began, if it came so far
-        self.recent = collections.deque()       # time, key, latency of what may be of the window
-
-    def add(self, late, ns, *more):
-        """late: another life has begun; the kernel had an interrupt on its way, or still an event to close"""
-        self.delivered += 1
-        if self.call.end not in ('kill', 'early'):
-            return
-        self.recent.append((ns, *more))
-        if late:
-            return
-        while self.recent[0][0] < ns - WINDOW_NS:
-            self.recent.popleft()
 
 
 class Stretch:
@@ -75,18 +55,8 @@ class Stretch:
         self.rest = self.delivered - self.seen - self.unseen
         # of one that was killed, which this one may have seen: on each CPU an interrupt can be on its way
         self.of_before = min(CPUS, max(0, before.rest)) if before else 0
-        self.recent = sorted((x for l in lives for x in l.recent), key=lambda x: x[0])
         # while the PMU is shared the collector cannot know what is unseen
         self.unknown = 3 * sum(l.call.activity == 'share' for l in lives)
-
-    def window_ms(self):
-        """That what is missing takes, if it is the last that was delivered."""
-        n = min(self.rest, len(self.recent))
-        return (self.recent[-1][0] - self.recent[-n][0]) / 1e6 if n > 0 else 0
-
-    def window(self):
-        """Lines that may be those that are missing."""
-        return self.recent[-self.rest - WINDOW_EDGE:] if self.rest > 0 else []
 
 
 class Soak(guest.Guest):
@@ -182,7 +152,7 @@ class Soak(guest.Guest):
                 continue
             s = oracle.Sample(columns, self.cpu)
             latency = s.metrics['dc_miss_lat']
-            life.add(life is not now, line.virtual_ns, (s.src, s.op), latency)
+            life.delivered += 1
             self.total[s.src, s.op].add(latency)
             if s.cgroup in stay:
                 self.own[stay[s.cgroup], s.src, s.op].add(latency)
@@ -239,30 +209,26 @@ class Soak(guest.Guest):
                 max(int(r[-2]) for r in rows), slow[len(slow) // 2])
 
     def check_sums(self):
-        """Bucket by bucket, what was counted is in the log, and what is in the log outside of windows
-        was counted, but for as many as are told to be unseen."""
+        """Bucket by bucket, what was counted is in the log, and what is in the log was counted, but for as
+        many as are reported as unseen."""
         need(self.others_lost == 0, 'the other user lost %d samples' % self.others_lost)
         left = sum(self.others.values())
         need(left == 0, '%d of %d samples of the other user are not in the log' % (left, self.others_n))
         for o in self.got.lines:
             o['period'] = None      # each life has another one: check_estimated_ops()
         series = self.got.series(('cgroup', 'src', 'op'))
-        window = collections.defaultdict(oracle.Series)
-        for st in self.stretches:
-            for _, key, latency in st.window():
-                window[key].add(latency)
         sums = guest.merged(((src, op), v) for (_, src, op), v in series.items())
-        missing, beyond = within(sums, self.total, window)
-        own, _ = within({k: v for k, v in series.items() if k[0].startswith('/load/')}, self.own, {})
+        missing = within(sums, self.total)
+        own = within({k: v for k, v in series.items() if k[0].startswith('/load/')}, self.own)
         delivered = sum(l.delivered for l in self.lives)
         need(self.got.ledger['lost'] == 0, 'lost %d' % self.got.ledger['lost'])
         need(delivered - self.seen == missing, 'delivered %d, seen %d, but %d are missing in series' % (
             delivered, self.seen, missing))
-        need(beyond <= self.unseen + sum(st.unknown for st in self.stretches),
-             '%d samples outside of windows are missing, %d are told to be unseen' % (beyond, self.unseen))
-        return '%d delivered, %d seen, %d unseen; %d missing, of them %d not in windows; all %d series within ' \
+        need(missing <= self.unseen + sum(st.unknown for st in self.stretches),
+             '%d samples are missing, %d are reported as unseen' % (missing, self.unseen))
+        return '%d delivered, %d seen, %d unseen; %d missing; all %d series within ' \
             'the log\'s; of cgroups that lived on %d missing of %d; %d of the other user, %d of nobody' % (
-                delivered, self.seen, self.unseen, missing, beyond, len(self.total) + len(self.own), own,
+                delivered, self.seen, self.unseen, missing, len(self.total) + len(self.own), own,
                 sum(v.samples for v in self.own.values()), self.others_n, self.strangers)
 
     def check_estimated_ops(self):
@@ -274,16 +240,16 @@ class Soak(guest.Guest):
         return '%d, of [%d, %d]' % (weight, least, most)
 
     def check_lives(self):
-        """delivered = seen + unseen, and of lives that were killed what came in the window."""
-        bad = ['life %s: delivered %d, seen %d, unseen %d: %d are missing; dropped %d, in %d ms before the end %d' % (
-            s.name, s.delivered, s.seen, s.unseen, s.rest, s.dropped, WINDOW_NS / 1e6, len(s.recent))
-            for s in self.stretches if not -s.dropped - s.of_before <= s.rest <= len(s.recent) + s.unknown]
-        print('#    life, delivered = seen + unseen + window: ' + ', '.join('%s %d=%d+%d%+d' % (
+        """delivered = seen + unseen, also of lives that were killed."""
+        bad = ['life %s: delivered %d, seen %d, unseen %d: %d are missing; dropped %d' % (
+            s.name, s.delivered, s.seen, s.unseen, s.rest, s.dropped)
+            for s in self.stretches if not -s.dropped - s.of_before <= s.rest <= s.unknown]
+        print('#    life, delivered = seen + unseen + rest: ' + ', '.join('%s %d=%d+%d%+d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest) for s in self.stretches), flush=True)
         need(not bad, '; '.join(bad))
-        return '%d of %d exact, the others but for %s of their last %.0f ms' % (
+        return '%d of %d exact, the others but for %s' % (
             sum(s.rest == 0 for s in self.stretches), len(self.stretches),
-            '/'.join(str(s.rest) for s in self.stretches if s.rest), max(s.window_ms() for s in self.stretches))
+            '/'.join(str(s.rest) for s in self.stretches if s.rest))
 
     def check_growth(self):
         """Of the whole the last quarter against the second, of the last life the last third against
@@ -370,19 +336,16 @@ class Soak(guest.Guest):
         return n
 
 
-def within(got, want, window):
-    """(samples of want that got has not, those of them that cannot be of the window)"""
-    missing = beyond = 0
+def within(got, want):
+    """Samples of want that got has not."""
+    missing = 0
     for key in sorted(set(got) | set(want)):
-        g, w, free = (x.get(key, oracle.Series()) for x in (got, want, window))
+        g, w = (x.get(key, oracle.Series()) for x in (got, want))
         over = {b: n - w.buckets[b] for b, n in g.buckets.items() if n > w.buckets[b]}
         need(not over and g.samples <= w.samples and g.valid <= w.valid and g.sum <= w.sum,
              '%s: more was counted than the log has: %r; %r' % (' '.join(key), g, w))
         missing += w.samples - g.samples
-        here = sum(max(0, n - g.buckets[b] - free.buckets[b]) for b, n in w.buckets.items())
-        none = (w.samples - w.valid) - (g.samples - g.valid) - (free.samples - free.valid)
-        beyond += here + max(0, none)
-    return missing, beyond
+    return missing
 
 
 def main():

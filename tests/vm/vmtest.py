@@ -24,6 +24,7 @@ import ranks
 import records
 import selections
 import sharing
+import takeover
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
 
 KERNELS = ('5.10', '6.1', '6.12', '7.2')
@@ -319,6 +320,8 @@ def main():
                 hopper.hops()
                 lively = Guest(kernel, gen, work, report, '-live')
                 live.scenarios(lively)
+                taken = Guest(kernel, gen, work, report, '-takeover')
+                takeover.scenarios(taken, 6, args.seed)
                 planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False, rig=['--pmu'],
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
@@ -330,7 +333,7 @@ def main():
                     for g in hopper, planned:
                         job.add(g)
                     pages.scenario(hopper, every=24)
-                guests += [hopper, lively, planned]
+                guests += [hopper, lively, taken, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         for g in guests + [none]:
