@@ -9,7 +9,7 @@
 
 #define LINKS_MAX 40 /* the kernel's limit */
 
-/* The default mode of bpffs is 1777. */
+/* Others can be kept out of a bpffs when it is mounted. */
 static bool on_bpffs(const char *path)
 {
 	struct statfs fs;

@@ -161,7 +161,8 @@ static int make_dirs(struct pins *p, struct err *err)
 			rmdir(p->dir);
 		return err_set(err, -ENOTSUP, "%s is not on a bpffs: " MOUNT_BPFFS, p->dir);
 	}
-	ret = trusted_dir_check(p->dir, false, err);
+	/* in a sticky directory, the default of bpffs, others cannot touch a directory of root's */
+	ret = trusted_dir_check(p->dir, true, err);
 	if (ret) {
 		if (made)
 			rmdir(p->dir);
@@ -170,7 +171,7 @@ static int make_dirs(struct pins *p, struct err *err)
 	ret = make_dir(p->links, 0700);
 	if (ret < 0)
 		return err_set(err, ret, "cannot create %s: %s", p->links, strerror(-ret));
-	return trusted_dir_check(p->links, false, err);
+	return trusted_dir_check(p->links, true, err);
 }
 
 /* True if @fd is still the directory of that name. */

@@ -20,7 +20,7 @@ struct pins;
  * Return: 0; or a negative errno with @err:
  * -EBUSY   another collector owns it; @err names its process
  * -ENOTSUP @dir is not on a bpffs
- * -EPERM   other users could replace pins, as on a bpffs with the default mode 1777
+ * -EPERM   other users could replace pins: a directory is theirs, or not sticky
  */
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 
