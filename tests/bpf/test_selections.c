@@ -231,7 +231,7 @@ static int record(char path[64])
 /* Options as on a command line, and what they are parsed to. */
 struct draw {
 	char text[2048]; /* for messages */
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	int ret; /* of parsing */
 };
 
@@ -472,22 +472,22 @@ static void draw_options(struct draw *d, unsigned int i)
 /* --- both ways --- */
 
 /* A live run has events on these CPUs only. */
-static bool is_sampled(const struct sampling *s, unsigned int cpu)
+static bool is_sampled(const struct sampling_opts *s, unsigned int cpu)
 {
 	return !s->has_cpus || cpulist_has(&s->cpus, cpu);
 }
 
 static int select_live(struct draw *d, bool selected[WORKERS][SAMPLES])
 {
-	struct sampling *s = &d->sampling;
+	const struct sampling_opts *s = &d->sampling;
 	const struct cgroup_select_opts opts = {
 		.cgroups = s->select.cgroups,
 		.n_cgroups = s->select.n_cgroups,
 		.containers = s->select.containers,
 		.n_containers = s->select.n_containers,
-		.filter = &s->select.filter,
+		.filter = &s->select.filter[0],
 	};
-	struct sampler_opts twin = s->opts;
+	struct sampler_opts twin = s->sampler;
 	struct cgroup_select *select;
 	struct cgroup_source src;
 	struct err err = {};
@@ -498,6 +498,9 @@ static int select_live(struct draw *d, bool selected[WORKERS][SAMPLES])
 	if (ret)
 		return ret;
 	twin.source = SAMPLER_TWIN;
+	twin.metric = s->event[0].metric;
+	twin.tlb = true;
+	twin.sel = sampling_selection(s, 0);
 	twin.ibs.caps = ZEN4_CAPS;
 	twin.by = 0;
 	twin.sel.cgroups = cgroup_select_result(select, &twin.sel.n_cgroups);
@@ -515,11 +518,11 @@ static int select_live(struct draw *d, bool selected[WORKERS][SAMPLES])
 
 static int select_recorded(struct draw *d, const char *path, bool selected[WORKERS][SAMPLES])
 {
-	struct sampling *s = &d->sampling;
+	const struct sampling_opts *s = &d->sampling;
 	const struct replay_opts opts = {
-		.metric = s->opts.metric,
-		.sel = s->opts.sel,
-		.filter = s->select.filter.text ? &s->select.filter : NULL,
+		.metric = s->event[0].metric,
+		.sel = sampling_selection(s, 0),
+		.filter = s->select.filter[0].text ? &s->select.filter[0] : NULL,
 		.cgroups = s->select.cgroups,
 		.n_cgroups = s->select.n_cgroups,
 		.containers = s->select.containers,
@@ -570,8 +573,8 @@ static void test_random(void **state_)
 		memset(live, 0, sizeof(live));
 		memset(recorded, 0, sizeof(recorded));
 		draw_options(&d, i);
-		if (d.ret || sampling_filter(&d.sampling, &err)) {
-			sampling_close(&d.sampling);
+		if (d.ret || sampling_check(&d.sampling, &err)) {
+			sampling_free(&d.sampling);
 			continue;
 		}
 		ret = select_live(&d, live);
@@ -593,7 +596,7 @@ static void test_random(void **state_)
 		ran++;
 		refused += ret != 0;
 		some += in > 0;
-		sampling_close(&d.sampling);
+		sampling_free(&d.sampling);
 	}
 	close(fd);
 	stop_workers();

@@ -8,14 +8,15 @@
 #include "capture/record_info.h"
 #include "trace/task_events.h"
 
-int c2c_check_selection(const struct selection *sel, const char *filter, struct err *err)
+int c2c_check_selection(const struct select_options *o, struct err *err)
 {
+	const struct selection *sel = &o->sel;
 	const struct lines_selection hides = {
 		.src_mask = sel->src_mask,
 		.op_mask = sel->op_mask,
 		.min_lat = sel->min_lat,
 		.max_lat = sel->max_lat,
-		.filter = filter,
+		.filter = o->filter[o->filter_options.fetch].text,
 	};
 	struct err why;
 
@@ -46,12 +47,12 @@ int c2c_live_feed(const char *arg, __u32 *feed, struct err *err)
 	return ret;
 }
 
-int c2c_live_prepare(struct sampling *s, __u32 feed, struct err *err)
+int c2c_live_prepare(struct sampling_opts *s, __u32 feed, struct err *err)
 {
 	struct trace_pmu pmu = { .op = true };
 	const struct trace_info info = { .format = "ibscope", .pmu = &pmu, .n_pmus = 1 };
 	struct err why;
-	int ret = c2c_check_selection(&s->select.sel, s->select.filter.text, err);
+	int ret = c2c_check_selection(&s->select, err);
 
 	if (ret)
 		return ret;
@@ -59,13 +60,14 @@ int c2c_live_prepare(struct sampling *s, __u32 feed, struct err *err)
 		return err_set(err, -EINVAL, "-e %s: samples of ibs_fetch have no data addresses",
 			       s->events);
 	/* s->events may name a second event */
-	pmu.config = event_term(&s->event, "l3missonly") << 16;
-	pmu.config1 = event_term(&s->event, "ldlat") | event_term(&s->event, "strmst") << 12;
+	pmu.config = event_term(&s->event[0].spec, "l3missonly") << 16;
+	pmu.config1 = event_term(&s->event[0].spec, "ldlat") |
+		      event_term(&s->event[0].spec, "strmst") << 12;
 	if (lines_hidden_in(&info, &why))
 		return err_set(err, -EINVAL, "-e %s: %s: sharing cannot be judged", s->events,
 			       why.text);
-	s->opts.line_sets = IBS_LINE_SETS;
-	s->opts.line_feed = feed ?: IBS_LINE_FEED_SHARING;
+	s->sampler.line_sets = IBS_LINE_SETS;
+	s->sampler.line_feed = feed ?: IBS_LINE_FEED_SHARING;
 	return 0;
 }
 
@@ -76,7 +78,7 @@ static int add_task(const struct trace_event *ev, void *arg, struct err *err)
 	return 0;
 }
 
-int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_window *w,
+int c2c_live_names(struct tasks *tasks, struct session *s, const struct hot_window *w,
 		   struct err *err)
 {
 	struct task_choice choice = { 0 };
@@ -106,7 +108,7 @@ int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_win
 	return ret;
 }
 
-static int print_window(const struct lines_print *like, struct sampling *s,
+static int print_window(const struct lines_print *like, struct session *s,
 			const struct hot_window *window, const struct ledger *ledger,
 			struct err *err)
 {
@@ -128,7 +130,7 @@ static int print_window(const struct lines_print *like, struct sampling *s,
 	struct screen screen;
 	int ret;
 
-	record_info(&info, &pmu, s, NULL);
+	record_info(&info, &pmu, s, 1);
 	set = lines_new(&opts);
 	lines_add_window(set, window);
 	tasks = tasks_new();
@@ -149,30 +151,31 @@ static int print_window(const struct lines_print *like, struct sampling *s,
 	return ret;
 }
 
-struct hot_window *c2c_live_window(struct sampling *s, size_t most)
+struct hot_window *c2c_live_window(struct session *s, size_t most)
 {
-	struct hot_table *table = xcalloc(s->opts.n_cpus, sizeof(*table));
+	const struct session_event *e = session_event(s, 0);
+	struct hot_table *table = xcalloc(e->opts.n_cpus, sizeof(*table));
 	const struct hot_tables tables = { .table = table,
-					   .n = s->opts.n_cpus,
-					   .sets = s->opts.line_sets,
-					   .period = s->opts.count_ops ? 0
-								       : sampler_period(s->sampler),
-					   .weighed = s->opts.count_ops,
-					   .feed = s->opts.line_feed,
+					   .n = e->opts.n_cpus,
+					   .sets = e->opts.line_sets,
+					   .period = e->opts.count_ops ? 0
+								       : sampler_period(e->sampler),
+					   .weighed = e->opts.count_ops,
+					   .feed = e->opts.line_feed,
 					   .time = clock_ns(CLOCK_MONOTONIC),
-					   .ibs = s->opts.ibs };
+					   .ibs = e->opts.ibs };
 	struct hot_window *out;
 
-	sampler_lines_next(s->sampler);
+	sampler_lines_next(e->sampler);
 	for (size_t i = 0; i < tables.n; i++)
 		table[i] =
-			(struct hot_table){ sampler_lines(s->sampler, i, false), s->opts.cpus[i] };
+			(struct hot_table){ sampler_lines(e->sampler, i, false), e->opts.cpus[i] };
 	out = hot_window_new(&tables, most);
 	free(table);
 	return out;
 }
 
-int c2c_live_interval(const struct lines_print *print, struct sampling *s,
+int c2c_live_interval(const struct lines_print *print, struct session *s,
 		      const struct snapshot *interval, struct err *err)
 {
 	struct hot_window *window = c2c_live_window(s, SIZE_MAX);

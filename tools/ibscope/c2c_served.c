@@ -27,15 +27,15 @@ static struct hot_window *windows[WINDOWS]; /* the newest is at (n_windows - 1) 
 static size_t n_windows;
 static double next_s;
 
-static struct sampling *sampling_of(const struct collector *c)
+static bool keeps_lines(const struct collector *c)
 {
-	return (struct sampling *)&collector_settings(c)->sampling[0]; /* of ibs_op: checked */
+	return collector_settings(c)->sampling.sampler.line_sets;
 }
 
 static void exchange(struct collector *c)
 {
 	struct ibs_lines_counts *counts = collector_lines_counts(c);
-	struct hot_window *w = c2c_live_window(sampling_of(c), DETAILS);
+	struct hot_window *w = c2c_live_window(collector_session(c), DETAILS);
 
 	free(windows[n_windows % WINDOWS]);
 	windows[n_windows++ % WINDOWS] = w;
@@ -52,10 +52,8 @@ static void exchange(struct collector *c)
 
 int c2c_served_run(struct collector *c)
 {
-	const struct sampling *s = sampling_of(c);
-
-	collector_lines_counts(c)->on = s->opts.line_sets != 0;
-	if (!s->opts.line_sets) { /* any more: the file of options was read again */
+	collector_lines_counts(c)->on = keeps_lines(c);
+	if (!keeps_lines(c)) { /* any more: the file of options was read again */
 		while (n_windows) {
 			const size_t i = --n_windows % WINDOWS;
 
@@ -73,7 +71,7 @@ int c2c_served_run(struct collector *c)
 
 void c2c_served_closing(struct collector *c)
 {
-	if (sampling_of(c)->opts.line_sets)
+	if (keeps_lines(c))
 		exchange(c);
 }
 
@@ -84,7 +82,7 @@ static void put_text(FILE *f, const char *text)
 }
 
 /* Names of the cgroups that accessed lines of a window. Return: how many. */
-static __u64 put_cgroups(FILE *f, const struct sampling *s, const struct hot_window *w)
+static __u64 put_cgroups(FILE *f, const struct session *s, const struct hot_window *w)
 {
 	__u64 n = 0, last = 0;
 
@@ -109,19 +107,19 @@ static __u64 put_cgroups(FILE *f, const struct sampling *s, const struct hot_win
 
 int c2c_served_answer(const struct collector *c, FILE *f, struct err *err)
 {
-	const struct sampling *s = sampling_of(c);
+	const struct session *s = collector_session(c);
 	struct answer_head head = { .version = IBSCOPE_VERSION,
 				    .detail_bytes = sizeof(struct hot_detail) };
 	char *names;
 	size_t n_names;
 	FILE *to;
 
-	if (!s->opts.line_sets)
+	if (!keeps_lines(c))
 		return err_set(err, -ENODATA,
 			       "the collector keeps no hot lines: start it with --hot-lines");
 	if (!n_windows) /* what there is, rather than nothing */
 		exchange((struct collector *)c);
-	record_info(&head.info, &head.pmu, s, NULL);
+	record_info(&head.info, &head.pmu, s, 1);
 	snprintf(head.source, sizeof(head.source), "%s", head.info.source);
 	head.info.format = head.info.source = NULL;
 	head.info.pmu = NULL;

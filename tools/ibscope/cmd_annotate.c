@@ -7,7 +7,7 @@
 #include "view/pager.h"
 
 struct cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	struct recorded in;
 	struct annotate_opts opts;
 	struct annotate_print print;
@@ -96,7 +96,7 @@ static int run(void *cmd)
 	screen_of(stdout, &screen);
 	c->print.screen = &screen;
 	c->opts.name = c->in.input.files[0];
-	c->opts.metric = c->sampling.opts.metric;
+	c->opts.metric = c->sampling.event[0].metric;
 	ret = ret ?: read_all(c, &err);
 	if (ret == -ENOENT && !c->in.head.selected)
 		recorded_nothing(c->in.replay, "ibs_op");

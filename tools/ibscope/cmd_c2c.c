@@ -11,7 +11,7 @@
 #include "where/lines_print.h"
 
 struct cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	struct recorded in;
 	struct lines_print print;
 	struct screen screen;
@@ -160,7 +160,7 @@ static int run(void *cmd)
 
 	c->in.places = true;
 	ret = recorded_start(&c->in, &c->sampling, true, true, &err);
-	c->print.metric = c->sampling.opts.metric;
+	c->print.metric = c->sampling.event[0].metric;
 	ret = ret ?: check_recording(c, &err);
 	ret = ret ?: read_all(c, &err);
 	prepare_print(c);
@@ -183,9 +183,7 @@ static int check(void *cmd, struct err *err)
 	if (c->feed)
 		return err_set(err, -EINVAL,
 			       "--feed: a recording has all samples; it needs --live");
-	return check_format(c, err)
-		       ?: c2c_check_selection(&c->sampling.opts.sel, c->sampling.select.filter.text,
-					      err);
+	return check_format(c, err) ?: c2c_check_selection(&c->sampling.select, err);
 }
 
 static const char live_usage[] =
@@ -197,14 +195,14 @@ static const char live_usage[] =
 	"fixed "
 	"size.\n";
 
-static int prepare_live(void *arg, struct sampling *s, struct err *err)
+static int prepare_live(void *arg, struct sampling_opts *s, struct err *err)
 {
 	struct cmd *c = arg;
 
 	return check_format(c, err) ?: c2c_live_prepare(s, c->feed, err);
 }
 
-static int print_live(void *arg, struct sampling *s, const struct snapshot *interval,
+static int print_live(void *arg, struct session *s, const struct snapshot *interval,
 		      struct err *err)
 {
 	struct cmd *c = arg;

@@ -6,7 +6,7 @@
 #include "trace/trace_text.h"
 
 struct cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	enum sample_format format;
 	bool csv, json, events, fetch;
 	uint64_t limit; /* 0: none */
@@ -101,7 +101,6 @@ static int run(void *cmd)
 
 	recorded_selection(&c->sampling, &opts);
 	opts.names = true;
-	opts.by = 0;
 	c->selects = replay_selects(&opts);
 	ret = ret ?: recorded_open_replay(&c->in, &opts, &err);
 	ret = ret ?: dump_all(c, &err);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	const char *path;
 	struct recorded in;
 	struct perf_writer *writer;
@@ -65,7 +65,7 @@ static int open_hwloc(struct cmd *c, int fd, struct err *err)
 {
 	struct report_opts opts = { .by = { LABEL_CPU },
 				    .n_by = 1,
-				    .metric = c->sampling.opts.metric,
+				    .metric = c->sampling.event[0].metric,
 				    .info = trace_info(c->in.trace) };
 
 	c->xml = fdopen(fd, "w");
@@ -105,7 +105,6 @@ static int open_all(struct cmd *c, struct err *err)
 		return err_set(err, -EINVAL, "%s is already a perf.data file",
 			       recorded_name(&c->in.input));
 	recorded_selection(&c->sampling, &opts);
-	opts.by = 0;
 	if (replay_selects(&opts))
 		ret = recorded_open_replay(&c->in, &opts, err);
 	if (ret)

@@ -27,14 +27,16 @@
 #define TICK_S 0.5
 
 struct hist {
-	struct sampling sampling;
-	struct hist *second; /* the other event, with members of its own; NULL: one event */
+	struct sampling_opts sampling;
+	struct session *session;
 	bool timestamp, live;
 	struct hist_view view;
-	double interval_s;   /* 0: until interrupted */
-	uint64_t count;	     /* 0: no limit */
-	unsigned int labels; /* of --by; 0: not given */
-	struct snapshot last;
+	double interval_s; /* 0: until interrupted */
+	uint64_t count;	   /* 0: no limit */
+	struct {
+		unsigned int labels; /* of --by; 0: not given */
+		struct snapshot last;
+	} event[SESSION_EVENTS];
 	const char *html_path; /* NULL: no HTML */
 	struct html_report *html;
 	struct trace_info info;
@@ -135,9 +137,9 @@ static void allow_signals(bool on)
 	sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
 }
 
-static int print(struct hist *h, struct snapshot *interval, struct err *err)
+static int print(struct hist *h, unsigned int n, struct snapshot *interval, struct err *err)
 {
-	struct sampling *s = &h->sampling;
+	struct session *s = h->session;
 	int ret;
 
 	allow_signals(true);
@@ -151,8 +153,8 @@ static int print(struct hist *h, struct snapshot *interval, struct err *err)
 	if (h->printer)
 		ret = h->printer->print(h->printer->arg, s, interval, err);
 	else
-		ret = hist_print(stdout, &h->view, &s->info, interval, h->labels,
-				 sampling_cgroup_name, s, err);
+		ret = hist_print(stdout, &h->view, &session_event(s, n)->info, interval,
+				 h->event[n].labels, session_cgroup_name, s, err);
 	allow_signals(false);
 	return ret;
 }
@@ -163,7 +165,7 @@ static void open_html(struct hist *h)
 
 	if (!h->html_path)
 		return;
-	record_info(&h->info, &h->pmu, &h->sampling, NULL);
+	record_info(&h->info, &h->pmu, h->session, 1);
 	h->info.format = "";
 	h->html = html_report_new(&opts);
 }
@@ -173,7 +175,7 @@ static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, str
 	struct rows rows;
 	int ret;
 
-	rows_build(interval, HTML_LABELS, sampling_cgroup_name, &h->sampling, &rows);
+	rows_build(interval, HTML_LABELS, session_cgroup_name, h->session, &rows);
 	ret = html_report_interval(h->html, &rows, end_ns, interval->time_ns);
 	rows_free(&rows);
 	return ret ? err_set(err, ret, "--html: too much for one page; make fewer intervals") : 0;
@@ -192,36 +194,38 @@ static int write_html(struct hist *h, struct err *err)
 }
 
 /* Print the samples since the last call. */
-static int end_one(struct hist *h, struct err *err)
+static int end_one(struct hist *h, unsigned int n, struct err *err)
 {
-	struct snapshot now, interval;
-	int ret = sampler_snapshot(h->sampling.sampler, &now, err);
+	struct snapshot now, interval, *last = &h->event[n].last;
+	int ret = sampler_snapshot(session_event(h->session, n)->sampler, &now, err);
 
 	if (ret)
 		return ret;
-	snapshot_diff(&now, &h->last, &interval);
+	snapshot_diff(&now, last, &interval);
 	if (ledger_residual(&interval.ledger))
 		ret = err_set(err, -EUCLEAN,
 			      "the ledger does not balance by %lld samples; this is a "
 			      "bug of ibscope, please report it",
 			      ledger_residual(&interval.ledger));
 	h->ledger = now.ledger;
-	ret = ret ?: h->html ? add_html(h, &interval, now.time_ns, err) : print(h, &interval, err);
-	sampling_warn(&h->sampling, &interval);
+	ret = ret
+		      ?: h->html ? add_html(h, &interval, now.time_ns, err)
+				 : print(h, n, &interval, err);
+	session_warn(h->session, n, &interval);
 	snapshot_free(&interval);
-	snapshot_free(&h->last);
-	h->last = now;
+	snapshot_free(last);
+	*last = now;
 	return ret;
 }
 
 static int end_interval(struct hist *h, struct err *err)
 {
-	int ret = end_one(h, err);
+	int ret = 0;
 
-	if (!ret && h->second) {
-		if (format_is_text(h->view.format))
+	for (unsigned int i = 0; !ret && i < h->sampling.n_events; i++) {
+		if (i && format_is_text(h->view.format))
 			putchar('\n');
-		ret = end_one(h->second, err);
+		ret = end_one(h, i, err);
 	}
 	return ret;
 }
@@ -236,51 +240,35 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 {
 	struct pollfd fds[] = {
 		{ .fd = sigfd, .events = POLLIN },
-		{ .fd = cgroup_tree_fd(h->sampling.tree), .events = POLLIN },
-		{ .fd = sampling_command_fd(&h->sampling), .events = POLLIN },
-		{ .fd = h->second ? cgroup_tree_fd(h->second->sampling.tree) : -1,
-		  .events = POLLIN },
+		{ .fd = session_fd(h->session), .events = POLLIN },
+		{ .fd = session_command_fd(h->session), .events = POLLIN },
 	};
-
 	double follow = 0;
 
 	do {
 		double left = fmax(deadline - now_s(), 0);
 
-		poll(fds, 4, ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
+		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
 		if (fds[0].revents || interrupted)
 			return 1;
-		if (fds[1].revents)
-			cgroup_tree_update(h->sampling.tree);
-		if (sampling_command_ended(&h->sampling))
+		if (session_command_ended(h->session))
 			return 1;
-		follow = sampling_follow(&h->sampling);
-		sampler_tick(h->sampling.sampler);
-		if (!h->second)
-			continue;
-		if (fds[3].revents)
-			cgroup_tree_update(h->second->sampling.tree);
-		follow = fmin(follow, sampling_follow(&h->second->sampling));
-		sampler_tick(h->second->sampling.sampler);
+		follow = session_follow(h->session);
+		session_tick(h->session);
 	} while (now_s() < deadline);
 	return 0;
 }
 
 static int run(struct hist *h, int sigfd, struct err *err)
 {
-	struct sampling *s = &h->sampling;
 	double next;
-	int ret;
+	int ret = 0;
 
 	open_html(h);
-	ret = sampler_snapshot(s->sampler, &h->last, err);
-	if (h->second) {
-		struct sampler *other = h->second->sampling.sampler;
-
-		ret = ret ?: sampler_snapshot(other, &h->second->last, err);
-		ret = ret ?: sampler_start(other, err);
-	}
-	ret = ret ?: sampling_start(s, err);
+	for (unsigned int i = 0; !ret && i < h->sampling.n_events; i++)
+		ret = sampler_snapshot(session_event(h->session, i)->sampler, &h->event[i].last,
+				       err);
+	ret = ret ?: session_start(h->session, err);
 	next = now_s();
 	for (unsigned long i = 0; !ret; i++) {
 		bool last;
@@ -292,16 +280,13 @@ static int run(struct hist *h, int sigfd, struct err *err)
 		if (h->count && i + 1 == h->count)
 			last = true;
 		if (last)
-			sampler_stop(s->sampler); /* the last snapshot is exact */
-		if (last && h->second)
-			sampler_stop(h->second->sampling.sampler);
+			session_stop(h->session); /* the last snapshot is exact */
 		ret = end_interval(h, err);
 		if (last)
 			break;
 	}
-	snapshot_free(&h->last);
-	if (h->second)
-		snapshot_free(&h->second->last);
+	for (unsigned int i = 0; i < h->sampling.n_events; i++)
+		snapshot_free(&h->event[i].last);
 	ret = ret || !h->html ? ret : write_html(h, err);
 	html_report_free(h->html);
 	return ret;
@@ -340,59 +325,32 @@ static int check_options(struct hist *h, struct err *err)
 	if (!ret && two && h->view.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
 			      "--csv: two events have different columns: use --json, or one event");
-	ret = ret ?: hist_view_check(&h->view, err) ?: sampling_filter(&h->sampling, err);
-	h->labels = h->sampling.labels;
+	ret = ret ?: hist_view_check(&h->view, err) ?: sampling_check(&h->sampling, err);
 	h->view.order = h->sampling.order;
 	h->view.goes_on = two || (h->interval_s && h->count != 1);
-	/* the keys that the kernel groups by, and the names to look up */
-	if (!h->labels)
-		h->sampling.labels =
-			h->view.format == FORMAT_JSON
-				? labels_of_event(LABELS_DEFAULT, sampling_of_fetch(&h->sampling))
-				: TABLE_LABELS & ~TABLE_JOINED;
+	for (unsigned int i = 0; i < h->sampling.n_events; i++) {
+		struct sampling_event *e = &h->sampling.event[i];
+		const bool fetch = event_of_fetch(&e->spec);
+
+		h->event[i].labels = e->labels;
+		/* the keys that the kernel groups by, and the names to look up */
+		if (!e->labels)
+			e->labels = h->view.format == FORMAT_JSON
+					    ? labels_of_event(LABELS_DEFAULT, fetch)
+					    : TABLE_LABELS & ~TABLE_JOINED;
+	}
 	return ret;
-}
-
-static void hist_init(struct hist *h, unsigned int nth)
-{
-	sampling_init(&h->sampling);
-	h->sampling.labels = 0;
-	h->sampling.takes_two = true;
-	h->sampling.nth_event = nth;
-}
-
-/* Parse the same options for the other event, which has a sampler of its own. */
-static int parse_second(struct hist *h, int argc, char **argv, const struct option_set *sets,
-			struct hist *second, struct err *err)
-{
-	struct option_set again[SETS];
-	int ret;
-
-	memcpy(again, sets, sizeof(again));
-	again[0].ctx = &second->sampling;
-	again[1].ctx = &second->sampling.select;
-	again[2].ctx = &second->view;
-	again[3].ctx = second;
-	h->second = second;
-	ret = options_parse(argc, argv, again, SETS, err);
-	second->interval_s = h->interval_s;
-	second->count = h->count;
-	return ret ?: check_options(second, err);
-}
-
-static struct sampling *second_sampling(struct hist *h)
-{
-	return h->second ? &h->second->sampling : NULL;
 }
 
 static void hist_close(struct hist *h)
 {
-	sampling_close_both(&h->sampling, second_sampling(h));
+	session_free(h->session);
+	sampling_free(&h->sampling);
 }
 
 int hist_run(int argc, char **argv, bool numa, const struct interval_printer *printer)
 {
-	struct hist h = { .printer = printer }, second = {};
+	struct hist h = { .printer = printer, .session = session_new() };
 	const struct option_set sets[] = {
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
@@ -404,10 +362,9 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 	struct err err = { "" };
 	int sigfd, ret;
 
-	hist_init(&h, 0);
-	hist_init(&second, 1);
-	if (numa || printer) /* they need data accesses */
-		h.sampling.takes_two = false;
+	sampling_init(&h.sampling);
+	h.sampling.labels = 0;
+	h.sampling.takes_two = !numa && !printer; /* they need data accesses */
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);
@@ -425,16 +382,13 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 	ret = ret ?: check_options(&h, &err);
 	if (!ret && printer)
 		ret = printer->prepare(printer->arg, &h.sampling, &err);
-	if (!ret && h.sampling.n_events == 2)
-		ret = parse_second(&h, argc, argv, sets, &second, &err);
 	if (ret) {
 		log_error("%s", err.text);
 		hist_close(&h);
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = sampling_explain(&h.sampling, second_sampling(&h),
-				       h.view.format == FORMAT_JSON);
+		ret = sampling_explain(&h.sampling, h.view.format == FORMAT_JSON);
 		hist_close(&h);
 		return ret;
 	}
@@ -442,14 +396,14 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	sigfd = signals_open(false, &err);
-	ret = sigfd < 0 ? sigfd : sampling_open_both(&h.sampling, second_sampling(&h), &err);
+	ret = sigfd < 0 ? sigfd : session_open(h.session, &h.sampling, &err);
 	if (!ret)
 		ret = run(&h, sigfd, &err);
 	if (sigfd >= 0)
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
-	ret = sampling_end(&h.sampling, interrupted, ret);
+	ret = session_end(h.session, interrupted, ret);
 	hist_close(&h);
 	return ret;
 }

@@ -10,9 +10,9 @@ struct interval_printer {
 	struct option_set output; /* its options */
 	const char *usage;
 	/* Called after option parsing. Return: 0, or a negative errno with @err: wrong usage. */
-	int (*prepare)(void *arg, struct sampling *s, struct err *err);
+	int (*prepare)(void *arg, struct sampling_opts *o, struct err *err);
 	/* @interval: its samples; sampling may continue. Return: 0 or a negative errno with @err. */
-	int (*print)(void *arg, struct sampling *s, const struct snapshot *interval,
+	int (*print)(void *arg, struct session *s, const struct snapshot *interval,
 		     struct err *err);
 	void *arg;
 };

@@ -5,7 +5,7 @@
 #include "view/hist.h"
 
 struct cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	struct hist_view view;
 	unsigned int labels; /* of --by; 0: not given */
 	struct recorded in;
@@ -47,17 +47,17 @@ static void describe(struct cmd *c)
 		first = false;
 	}
 	if (first)
-		snprintf(c->event, sizeof(c->event), "%s//", c->sampling.event.pmu);
-	c->sampling.opts.attr.sample_period = c->info.period;
+		snprintf(c->event, sizeof(c->event), "%s//", c->sampling.event[0].spec.pmu);
 	c->info.source = "replay";
 	c->info.event = c->event;
-	c->info.metric = c->sampling.opts.metric;
+	c->info.metric = c->sampling.event[0].metric;
 	c->info.simulated = info->simulated;
 	c->info.recorded = &c->recorded;
 }
 
 static void log_rest(const struct cmd *c, const struct replay *r)
 {
+	const __u32 by = labels_by(c->sampling.labels);
 	struct replay_rest rest;
 	char text[128];
 
@@ -67,9 +67,9 @@ static void log_rest(const struct cmd *c, const struct replay *r)
 	if (rest.other_cpus)
 		log_info("%llu samples of other CPUs than those of -C are left out",
 			 (unsigned long long)rest.other_cpus);
-	if (rest.no_task && c->sampling.opts.by & (IBS_BY_PID | IBS_BY_TID))
+	if (rest.no_task && by & (IBS_BY_PID | IBS_BY_TID))
 		log_info("the task of %llu samples is unknown", (unsigned long long)rest.no_task);
-	if (rest.no_cgroup && c->sampling.opts.by & IBS_BY_CGROUP)
+	if (rest.no_cgroup && by & IBS_BY_CGROUP)
 		log_info("the cgroup of %llu samples is unknown",
 			 (unsigned long long)rest.no_cgroup);
 }
@@ -90,7 +90,7 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 		ret = hist_print(stdout, &c->view, &c->info, &snap, c->labels, replay_cgroup_name,
 				 r, err);
 		c->selected = snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
-		sampling_warn(&c->sampling, &snap);
+		sampling_warn_other(&snap);
 	}
 	snapshot_free(&snap);
 	return ret;
@@ -115,9 +115,10 @@ static int replay(struct cmd *c, struct err *err)
 
 	if (ret)
 		return ret;
-	c->sampling.opts.by = labels_by(c->sampling.labels);
 	describe(c);
 	recorded_selection(&c->sampling, &opts);
+	opts.by = labels_by(c->sampling.labels);
+	opts.period = c->info.period;
 	ret = recorded_open_replay(&c->in, &opts, err) ?: replay_run(c->in.replay, err);
 	if (ret)
 		return ret;
@@ -128,7 +129,7 @@ static int replay(struct cmd *c, struct err *err)
 					      .whole = end->whole };
 	ret = print(c, c->in.replay, err);
 	if (!ret && !c->selected)
-		recorded_nothing(c->in.replay, c->sampling.event.pmu);
+		recorded_nothing(c->in.replay, c->sampling.event[0].spec.pmu);
 	log_rest(c, c->in.replay);
 	return ret;
 }

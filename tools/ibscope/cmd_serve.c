@@ -105,12 +105,12 @@ static const struct option_row serve_rows[] = {
 static int check_extra(struct collector_settings *set, struct err *err)
 {
 	struct serve_opts *o = set->extra;
-	int ret = push_check(&o->push, &set->sampling[0], err);
+	int ret = push_check(&o->push, &set->sampling, err);
 
 	if (!ret && o->feed && !o->hot_lines)
 		ret = err_set(err, -EINVAL, "--feed needs --hot-lines");
 	if (!ret && o->hot_lines) {
-		ret = c2c_live_prepare(&set->sampling[0], o->feed, err);
+		ret = c2c_live_prepare(&set->sampling, o->feed, err);
 		if (ret)
 			err_prefix(err, "--hot-lines");
 	}
@@ -143,12 +143,10 @@ static int open_web(const struct collector_settings *set, struct web **out, stru
 
 static void open_push(struct collector *c)
 {
-	const struct collector_settings *set = collector_settings(c);
-	const struct serve_opts *o = set->extra;
+	const struct serve_opts *o = collector_settings(c)->extra;
 
 	if (*o->push.url)
-		pushing = push_new(&o->push, (struct sampling *)&set->sampling[0],
-				   collector_push_counts(c));
+		pushing = push_new(&o->push, collector_session(c), collector_push_counts(c));
 }
 
 static int print_lines(FILE *f, struct err *err)
@@ -265,10 +263,8 @@ int cmd_serve(int argc, char **argv)
 		usage(c);
 	} else if (!ret && set->config_check) {
 		log_info("configuration OK");
-	} else if (!ret && set->sampling[0].select.explain) {
-		status = sampling_explain(&set->sampling[0],
-					  settings_n_events(set) > 1 ? &set->sampling[1] : NULL,
-					  false);
+	} else if (!ret && set->sampling.select.explain) {
+		status = sampling_explain(&set->sampling, false);
 	} else if (!ret && serve(c, &err)) {
 		log_error("%s", err.text);
 		status = collector_usage_error(c) ? EXIT_USAGE : EXIT_FAILED;

@@ -21,8 +21,10 @@ struct counters {
 	bool valid;
 };
 
-static void open_counters(struct counters *c, const struct sampling *s)
+static void open_counters(struct counters *c, const struct session *s)
 {
+	const struct session_event *e = session_event(s, 0);
+	const struct cpu_info *info = session_cpu(s);
 	const struct perf_event_attr tagged = core_event_attr(CORE_EVENT_TAGGED);
 	struct perf_event_attr valid = core_event_attr(CORE_EVENT_VALID);
 	unsigned int cpus[CPULIST_MAX];
@@ -30,16 +32,16 @@ static void open_counters(struct counters *c, const struct sampling *s)
 	size_t n = 0;
 	int cpu;
 
-	c->valid = core_event_known(&s->cpu, CORE_EVENT_VALID);
+	c->valid = core_event_known(info, CORE_EVENT_VALID);
 	valid.disabled = 0; /* it follows its group leader */
-	if (!core_event_known(&s->cpu, CORE_EVENT_TAGGED))
+	if (!core_event_known(info, CORE_EVENT_TAGGED))
 		err_set(&c->no_tagged, 0,
 			"this processor has no known event that counts tagged ops");
-	else if (perf_events_open(&tagged, s->opts.cpus, s->opts.n_cpus, -1,
+	else if (perf_events_open(&tagged, e->opts.cpus, e->opts.n_cpus, -1,
 				  "a counter of tagged ops", c->valid ? &valid : NULL, &c->tagged,
 				  &c->no_tagged))
 		c->tagged = NULL;
-	if (l3_latency_describe("", &s->cpu, &l3, &c->no_l3))
+	if (l3_latency_describe("", info, &l3, &c->no_l3))
 		return;
 	cpulist_for_each (cpu, &l3.cpus)
 		cpus[n++] = cpu;
@@ -108,7 +110,7 @@ static void read_l3(struct verify *v, struct counters *c, const struct snapshot 
 }
 
 /* Counters are enabled first and disabled last, so they miss no tag. */
-static int sample(struct sampling *s, struct counters *c, double seconds, struct snapshot *got,
+static int sample(struct session *s, struct counters *c, double seconds, struct snapshot *got,
 		  struct err *err)
 {
 	struct perf_events *all[] = { c->tagged, c->l3 };
@@ -119,37 +121,38 @@ static int sample(struct sampling *s, struct counters *c, double seconds, struct
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i])
 			perf_events_enable(all[i], &ignored);
-	ret = sampling_start(s, err);
+	ret = session_start(s, err);
 	end = now_s() + seconds;
-	for (; !ret && (left = end - now_s()) > 0; sampler_tick(s->sampler))
+	for (; !ret && (left = end - now_s()) > 0; session_tick(s))
 		usleep(fmin(left, TICK_S) * 1e6);
-	sampler_stop(s->sampler);
+	session_stop(s);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i])
 			perf_events_disable(all[i]);
-	return ret ?: sampler_snapshot(s->sampler, got, err);
+	return ret ?: sampler_snapshot(session_event(s, 0)->sampler, got, err);
 }
 
 int doctor_verify(double seconds, bool json, bool *agree, struct err *err)
 {
-	struct sampling s;
+	struct sampling_opts o;
+	struct session *s = session_new();
 	struct counters c = {};
 	struct snapshot got = {};
 	struct verify v = { .seconds = seconds };
 	int ret;
 
-	sampling_init(&s);
-	s.source = SOURCE_IBS;
-	s.labels = 1U << LABEL_SRC;
-	s.core_counters = true;
-	ret = sampling_filter(&s, err) ?: sampling_open(&s, err);
+	sampling_init(&o);
+	o.source = SOURCE_IBS;
+	o.labels = 1U << LABEL_SRC;
+	o.core_counters = true;
+	ret = sampling_check(&o, err) ?: session_open(s, &o, err);
 	if (!ret) {
-		open_counters(&c, &s);
-		ret = sample(&s, &c, seconds, &got, err);
+		open_counters(&c, s);
+		ret = sample(s, &c, seconds, &got, err);
 	}
 	if (!ret) {
-		v.event = s.event_text;
-		v.period = s.info.period;
+		v.event = session_event(s, 0)->text;
+		v.period = session_event(s, 0)->info.period;
 		v.cpus = got.pmu.cpus;
 		read_tagged(&v, &c, &got);
 		read_l3(&v, &c, &got);
@@ -162,6 +165,7 @@ int doctor_verify(double seconds, bool json, bool *agree, struct err *err)
 	snapshot_free(&got);
 	perf_events_close(c.tagged);
 	perf_events_close(c.l3);
-	sampling_close(&s);
+	session_free(s);
+	sampling_free(&o);
 	return ret;
 }

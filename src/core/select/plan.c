@@ -93,7 +93,8 @@ static bool is_given(const struct query *q, enum plan_predicate p)
 	case PLAN_BY_MODE:
 		return o->filter_options.user != o->filter_options.kernel;
 	default:
-		return o->filter.n_parts > (o->filter_options.user != o->filter_options.kernel);
+		return o->filter[event_of_fetch(q->c->event)].n_parts >
+		       (o->filter_options.user != o->filter_options.kernel);
 	}
 }
 

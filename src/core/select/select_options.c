@@ -237,11 +237,13 @@ const struct option_row select_option_rows[] = {
 /* clang-format on */
 const size_t select_option_n_rows = ARRAY_SIZE(select_option_rows);
 
-int select_options_check(struct select_options *o, struct err *err)
+int select_options_check(struct select_options *o, bool fetch, struct err *err)
 {
 	const struct selection *sel = &o->sel;
-	int ret = filter_options_compile(&o->filter_options, &o->filter, err);
+	int ret;
 
+	o->filter_options.fetch = fetch;
+	ret = filter_options_compile(&o->filter_options, &o->filter[fetch], err);
 	if (ret)
 		return ret;
 	if (sel->max_lat && sel->min_lat > sel->max_lat)
@@ -264,7 +266,8 @@ void select_options_free(struct select_options *o)
 	free_texts(o->comms, o->sel.n_comms);
 	free_texts(o->cgroups, o->n_cgroups);
 	free_texts(o->containers, o->n_containers);
-	filter_free(&o->filter);
+	filter_free(&o->filter[0]);
+	filter_free(&o->filter[1]);
 	filter_options_free(&o->filter_options);
 	memset(o, 0, sizeof(*o));
 }

@@ -20,7 +20,7 @@ struct select_options {
 	char **cgroups, **containers; /* of --cgroup and --container, one option each */
 	size_t n_cgroups, n_containers;
 	struct filter_options filter_options;
-	struct filter filter; /* compiled by select_options_check() */
+	struct filter filter[2]; /* for ibs_op and for ibs_fetch, by select_options_check() */
 	bool explain;	      /* only print the plan, and the fields that --filter tests */
 	const char *machine;  /* of --explain: a machine other than this one, or NULL */
 };
@@ -30,10 +30,11 @@ extern const size_t select_option_n_rows;
 
 /**
  * select_options_check() - compile the filter, and check what depends on several options
+ * @fetch: for ibs_fetch, else for ibs_op
  *
  * Return: 0, or a negative errno with @err.
  */
-int select_options_check(struct select_options *o, struct err *err);
+int select_options_check(struct select_options *o, bool fetch, struct err *err);
 
 void select_options_free(struct select_options *o);
 

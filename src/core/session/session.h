@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by all commands that sample: the selecting options, and a sampler made from them. */
-#ifndef IBSCOPE_SAMPLING_H
-#define IBSCOPE_SAMPLING_H
+/*
+ * Sampling: the options of all commands that sample, and a session, which is what runs: samplers of
+ * up to two events, the cgroups and containers that they select, and the command.
+ */
+#ifndef IBSCOPE_SESSION_H
+#define IBSCOPE_SESSION_H
 
 #include "cgroup/cgroup.h"
 #include "task/command.h"
@@ -11,30 +14,43 @@
 #include "counts/rows.h"
 #include "base/options.h"
 #include "sampler/sampler.h"
-#include "select/cgroup_select.h"
 #include "select/plan.h"
 #include "select/select_options.h"
 
+/* --- options --- */
+
+#define SESSION_EVENTS 2 /* one of ibs_op, one of ibs_fetch */
+
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 
-/* The options; the zero value after sampling_init() is the default. */
-struct sampling {
-	struct event_spec event;
-	char events[EVENT_TEXT_MAX]; /* all events of -e */
-	/* which event of the list options_parse() takes, and their number */
-	unsigned int nth_event, n_events, n_periods;
-	bool takes_two; /* the program's command supports two events */
-	struct event_rate rate;
+/* An event of -e. */
+struct sampling_event {
+	struct event_spec spec;
+	struct event_rate rate; /* of -c and -F */
+	struct pins *pins;	/* as in struct sampler_opts */
+	/* set by sampling_check() */
+	unsigned int labels;
+	enum ibs_metric metric;
+};
+
+/* Plain values. Copies share the lists of `select`; the default is set by sampling_init(). */
+struct sampling_opts {
+	struct sampling_event event[SESSION_EVENTS];
+	unsigned int n_events, n_periods;
+	char events[EVENT_TEXT_MAX]; /* all events of -e; "": not given */
+	bool takes_two;		     /* the program's command supports two events */
 	struct cpulist cpus;
 	bool has_cpus;
 	bool all;		/* -a, which matters with a command */
 	enum ibs_metric metric; /* of --metric; IBS_METRIC_N: the event's default */
 	enum source_option source;
 	unsigned int sim_faults; /* simulation driven by 1: page faults, 0: the clock */
-	struct sampler_opts opts;
+	/* what options set; the session completes a copy for each event */
+	struct sampler_opts sampler;
 	unsigned int labels; /* of --by */
 	struct label_order order;
 	struct select_options select;
+	unsigned int live;   /* enum sampler_live: what session_apply() must be able to change */
 	unsigned int stages; /* of --plan: 1 << enum plan_stage */
 	bool stages_given;
 	bool core_counters; /* count tagged ops even if no estimate needs it */
@@ -42,43 +58,20 @@ struct sampling {
 	const __u32 *ranks; /* commands of other ranks of an MPI job, measured as well */
 	size_t n_ranks;
 	struct command_signals signals;
-	char hierarchy[32]; /* of --cgroup-hierarchy; "": auto */
+	char hierarchy[32];  /* of --cgroup-hierarchy; "": auto */
 	bool wait_for_names; /* accept cgroups and containers that do not exist yet */
-
-	/* set by sampling_open() */
-	struct cpu_info cpu;
-	struct plan plan;
-	__u64 bound;	 /* cgroup that events are bound to; 0: none */
-	bool unbindable; /* the kernel cannot bind events */
-	struct cgroup_tree *tree;
-	struct container_names *names;
-	struct cgroup_select *cgroups;
-	uint64_t seen_changes;		 /* changes of the tree at the last update of `cgroups` */
-	double updated_s, update_cost_s; /* time and cost of that update */
-	bool select_failed;		 /* the sampler rejected it */
-	struct sampler *sampler;
-	unsigned int *cpu_array;
-	char event_text[EVENT_TEXT_MAX];
-	struct hist_info info;
-	struct command *command;
-	bool command_runs;
-	__u64 command_cgroup; /* 0: none, or not measured */
-	/* Without a cgroup: its process, and those of the commands of other ranks. */
-	__u32 *command_pids;
-	size_t n_command_pids;
-	int status; /* exit status of the command, or of the failed start, as in a shell */
-	bool usage; /* invalid user input caused the failure, not the machine */
-	bool warned_throttled, warned_shared, warned_other;
 };
 
+/* The context is a struct sampling_opts. */
 extern const struct option_row sampling_options[];
 extern const size_t sampling_n_options;
 
-void sampling_init(struct sampling *s);
+void sampling_init(struct sampling_opts *o);
+void sampling_free(struct sampling_opts *o);
 
-static inline bool sampling_of_fetch(const struct sampling *s)
+static inline bool sampling_of_fetch(const struct sampling_opts *o)
 {
-	return event_of_fetch(&s->event);
+	return event_of_fetch(&o->event[0].spec);
 }
 
 /**
@@ -86,66 +79,142 @@ static inline bool sampling_of_fetch(const struct sampling *s)
  *
  * Return: number of words before it, all if there is none; or -EINVAL with @err.
  */
-int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
+int sampling_cut_command(struct sampling_opts *o, int argc, char **argv, struct err *err);
 
-/* select_options_check(), and derived values. Return: 0, or a negative errno with @err. */
-int sampling_filter(struct sampling *s, struct err *err);
+/* Check the options, and set what they imply for each event. Return: 0, or a negative errno with @err. */
+int sampling_check(struct sampling_opts *o, struct err *err);
+
+/* The selection of the n-th event, without cgroups, after sampling_check(). It points into @o. */
+struct selection sampling_selection(const struct sampling_opts *o, unsigned int n);
+
+/* True if options rather than the command decide what is measured. */
+bool sampling_measures_others(const struct sampling_opts *o);
 
 /**
- * sampling_explain() - print the plan, and the tests of --filter
- * @second: of two events, see sampling_open_both(); NULL: one event
+ * sampling_explain() - print the plan of each event, and the tests of --filter
  * @json: one object per event, without the tests
  *
  * Prints nothing if the machine cannot sample an event at its period.
  *
  * Return: an exit status; failures are reported.
  */
-int sampling_explain(const struct sampling *s, const struct sampling *second, bool json);
+int sampling_explain(const struct sampling_opts *o, bool json);
 
-/* Call after *s was moved by copying: fixes pointers into it. */
-void sampling_moved(struct sampling *s);
+/* --- a session --- */
+
+struct session;
+
+/* An event of a session, as made from the options and the machine. */
+struct session_event {
+	const struct event_spec *spec;
+	char text[EVENT_TEXT_MAX]; /* the event as planned */
+	unsigned int labels;
+	struct plan plan;
+	struct hist_info info;
+	struct sampler_opts opts;
+	struct sampler *sampler; /* NULL: not open */
+};
+
+struct session *session_new(void);
+void session_free(struct session *s); /* accepts NULL */
 
 /**
- * sampling_prepare() - check the options against the machine, and make the event's attributes
+ * session_check() - check the options against the machine
+ * @usage: set to whether user input is wrong, not the machine
  *
- * Opens nothing; sampling_open() begins with it.
+ * Opens nothing; session_open() begins with it.
  *
- * Return: as sampling_open().
+ * Return: 0 or a negative errno with @err.
  */
-int sampling_prepare(struct sampling *s, struct err *err);
+int session_check(const struct sampling_opts *o, bool *usage, struct err *err);
 
 /**
- * sampling_open() - open a sampler that is ready to start
+ * session_open() - open samplers that are ready to start, after closing those that were open
+ * @o: copied; its lists must live as long as the session uses them
  *
  * Logs what will be sampled and its memory use.
  *
- * Return: 0, or a negative errno with @err; s->usage is set if user input caused it. Call
- * sampling_close() in either case.
+ * Return: 0, or a negative errno with @err; see session_usage().
  */
-int sampling_open(struct sampling *s, struct err *err);
+int session_open(struct session *s, const struct sampling_opts *o, struct err *err);
+
+/* Undo session_open(). */
+void session_close(struct session *s);
 
 /**
- * sampling_open_both() - the same for two events
- * @second: parsed from the same options, with nth_event 1; NULL: one event
+ * session_apply() - change the latency limits, processes, cgroups, containers and period of a
+ * session without a command
+ * @o: differs from the options in use only in these; as in session_open()
  *
- * Return: as sampling_open(); s->usage is set for both. Call sampling_close_both() in either case.
+ * No sample is lost, except those that bpf() calls for cgroups may cost, which count as unseen.
+ *
+ * Return: 0; 1 if the session must be opened again, because the program lacks the tests or the
+ * period varies; or a negative errno with @err. Unless 0, nothing was changed.
  */
-int sampling_open_both(struct sampling *s, struct sampling *second, struct err *err);
-void sampling_close_both(struct sampling *s, struct sampling *second);
+int session_apply(struct session *s, const struct sampling_opts *o, struct err *err);
+
+/* enum sampler_live bits that session_apply() needs to change the options in use to @o. */
+unsigned int session_apply_needs(const struct session *s, const struct sampling_opts *o);
+
+/* True if wrong user input, not the machine, made the last call fail. */
+bool session_usage(const struct session *s);
+
+/* Start all events, then the command. Return: 0, or a negative errno with @err. */
+int session_start(struct session *s, struct err *err);
+
+/* Stop all events: snapshots taken afterwards are final and exact. */
+void session_stop(struct session *s);
+
+/* sampler_tick() of all events. */
+void session_tick(struct session *s);
+
+/* False also after a failure of session_open(). */
+bool session_is_open(const struct session *s);
+
+/* Of an open session. */
+const struct sampling_opts *session_options(const struct session *s);
+const struct session_event *session_event(const struct session *s, unsigned int n);
+const struct cpu_info *session_cpu(const struct session *s);
+struct cgroup_tree *session_tree(const struct session *s);
+struct container_names *session_names(const struct session *s);
+struct command *session_command(const struct session *s); /* NULL: none */
+__u64 session_command_cgroup(const struct session *s);	  /* 0: none, or not measured */
+
+/* For poll(): readable when cgroups have changed; -1: there is nothing to wait for. */
+int session_fd(const struct session *s);
 
 /**
- * sampling_start() - start sampling, then the command
+ * session_follow() - select cgroups and containers as they appear
  *
- * Return: 0, or a negative errno with @err; s->status is set if the command failed to start.
+ * Call it when session_fd() is readable, and at the time that it last returned.
+ *
+ * Return: seconds until the next call is due even if no cgroup changes; INFINITY: never.
  */
-int sampling_start(struct sampling *s, struct err *err);
+double session_follow(struct session *s);
+
+/**
+ * session_unresolved() - names in --cgroup, --container and --filter that do not exist yet
+ * @text: gets "--container web, --cgroup /a", truncated if needed
+ *
+ * Return: their number.
+ */
+size_t session_unresolved(const struct session *s, char *text, size_t size);
+
+/* Namer for rows_build(); @arg is the struct session. */
+const char *session_cgroup_name(void *arg, __u64 id, enum label l);
+
+/* Warn if groups had to be counted together. Return: whether. */
+bool sampling_warn_other(const struct snapshot *interval);
+
+/* Warn, once each, about conditions that make an interval of an event incomplete. */
+void session_warn(struct session *s, unsigned int n, const struct snapshot *interval);
 
 /* For poll(): readable when the command has exited; -1 if there is none, or without pidfds. */
-int sampling_command_fd(const struct sampling *s);
-bool sampling_command_ended(const struct sampling *s);
+int session_command_fd(const struct session *s);
+bool session_command_ended(const struct session *s);
 
 /**
- * sampling_end() - wait for the command to exit
+ * session_end() - wait for the command to exit
  * @interrupted: a SIGINT or SIGTERM has ended sampling, and is not pending
  * @ret:	 the result of sampling; a negative errno has been reported
  *
@@ -154,58 +223,6 @@ bool sampling_command_ended(const struct sampling *s);
  *
  * Return: an exit status: ours if we failed, else the command's.
  */
-int sampling_end(struct sampling *s, bool interrupted, int ret);
-
-/**
- * sampling_follow() - select cgroups and containers as they appear
- *
- * Call it after each cgroup_tree_update(), and at the time that it last returned.
- *
- * Return: seconds until the next call is due even if the tree does not change; INFINITY: never.
- */
-double sampling_follow(struct sampling *s);
-
-/**
- * sampling_unresolved() - names in --cgroup, --container and --filter that do not exist yet
- * @text: gets "--container web, --cgroup /a", truncated if needed
- *
- * Return: their number.
- */
-size_t sampling_unresolved(const struct sampling *s, char *text, size_t size);
-
-/* Changes that are possible while sampling continues, by option. */
-enum sampling_change {
-	SAMPLING_LATENCY = 1 << 0,   /* --min-lat, --max-lat */
-	SAMPLING_PROCESSES = 1 << 1, /* -p */
-	SAMPLING_CGROUPS = 1 << 2,   /* --cgroup, --container */
-	SAMPLING_PERIOD = 1 << 3,    /* -c */
-};
-
-/* The enum sampler_live bits that such changes require. */
-unsigned int sampling_change_needs(unsigned int what);
-
-/**
- * sampling_change() - change options without losing samples, except those that bpf() calls for
- * cgroups may cost, which count as unseen
- * @s:	   open
- * @fresh: prepared; differs from @s only in options of @what, which are exchanged
- * @what:  enum sampling_change bits
- *
- * Return: 0; 1 if sampling must be reopened, because the program lacks the tests or the period
- * varies; or a negative errno with @err and nothing changed, fresh->usage set for invalid user
- * input.
- */
-int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
-
-/* Namer for rows_build(); @arg is the struct sampling. */
-const char *sampling_cgroup_name(void *arg, __u64 id, enum label l);
-
-/* Warn, once each, about conditions that make an interval incomplete. */
-void sampling_warn(struct sampling *s, const struct snapshot *interval);
-
-/* Undo sampling_open(); the options stay, so it can be called again. */
-void sampling_release(struct sampling *s);
-
-void sampling_close(struct sampling *s);
+int session_end(struct session *s, bool interrupted, int ret);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The selected cgroups of a run, at the start and as cgroups come and go. */
-#include "session.h"
 #include "session_private.h"
 
 #include "base/clock.h"
@@ -8,20 +7,23 @@
 #include "cgroup/container.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <unistd.h>
 
 /* Search cgroups for at most a tenth of the time, and for names twice a second. */
 #define LOOK_SHARE 10
 #define NAMELESS_S 0.5
 
-int sampling_open_tree(struct sampling *s, struct err *err)
+int session_open_tree(struct session *s, struct err *err)
 {
+	const char *hierarchy = s->setup->options.hierarchy;
 	struct cgroup_fs fs;
-	int ret = cgroup_hierarchy_choose("", *s->hierarchy ? s->hierarchy : "auto", &fs, err);
+	int ret = cgroup_hierarchy_choose("", *hierarchy ? hierarchy : "auto", &fs, err);
 
 	if (ret) {
 		err_prefix(err, "--cgroup-hierarchy");
-		return sampling_usage_error(s, ret == -ENOENT ? -EINVAL : ret);
+		return usage_error(&s->usage, ret == -ENOENT ? -EINVAL : ret);
 	}
 	ret = cgroup_tree_open_at("", &fs, &s->tree, err);
 	if (ret)
@@ -29,13 +31,90 @@ int sampling_open_tree(struct sampling *s, struct err *err)
 	if (*fs.controller)
 		log_info("cgroups are those of the v1 hierarchy of %s at %s", fs.controller,
 			 fs.path);
-	s->opts.cgroup_controller = cgroup_tree_fs(s->tree)->controller;
-	if ((s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
-		log_warn("no cgroup hierarchy is mounted: all samples belong to '/'");
+	for_each_event (e, s) {
+		e->opts.cgroup_controller = cgroup_tree_fs(s->tree)->controller;
+		if (e == s->setup->event && (e->opts.by & IBS_BY_CGROUP) &&
+		    !cgroup_tree_per_cgroup(s->tree))
+			log_warn("no cgroup hierarchy is mounted: all samples belong to '/'");
+	}
 	return 0;
 }
 
-static uint64_t changes(const struct sampling *s)
+/* --- events that count only while one cgroup runs --- */
+
+/* The only selected cgroup, or id 0 while it does not exist; false: there are others. */
+static bool only_cgroup(const struct session *s, __u64 *id)
+{
+	const struct selected_cgroup *cgroups;
+	size_t n, found = 0;
+
+	cgroups = cgroup_select_result(s->cgroups, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (cgroups[i].out || cgroups[i].filter_only)
+			continue;
+		*id = cgroups[i].id;
+		found++;
+	}
+	return found == 1;
+}
+
+int session_bound_cgroup(struct session *s, struct session_event *e)
+{
+	const char *path;
+	char dir[4096 + 256];
+	__u64 id = 0;
+	int fd;
+
+	running(s, e)->bound = 0;
+	if (!e->plan.cgroup || !only_cgroup(s, &id) || !id)
+		return 0;
+	path = cgroup_tree_path(s->tree, id);
+	if (!path || *path != '/' || *cgroup_tree_fs(s->tree)->controller)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s%s", cgroup_tree_mount(s->tree), path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	running(s, e)->bound = id;
+	return fd;
+}
+
+/* Update the running sampler after cgroups have changed. */
+static void bind_again(struct session *s, struct session_event *e)
+{
+	struct running *r = running(s, e);
+	const __u64 before = r->bound;
+	struct err err = { "" };
+	__u64 id = 0;
+	int fd;
+
+	/* while it is gone nothing is selected: events of the dead cgroup count nothing */
+	if (r->unbindable || (e->plan.cgroup && only_cgroup(s, &id) && !id))
+		return;
+	fd = session_bound_cgroup(s, e);
+	if (r->bound != before && sampler_set_cgroup(e->sampler, fd, &err)) {
+		log_info("%s", err.text);
+		r->unbindable = fd;
+	}
+	if (fd)
+		close(fd);
+}
+
+/* --- the selection --- */
+
+/* Pass the selection to all samplers. Return: 0, or a negative errno with @err. */
+static int set_cgroups(struct session *s, const struct cgroup_select *select, struct err *err)
+{
+	size_t n;
+	const struct selected_cgroup *cgroups = cgroup_select_result(select, &n);
+	int ret = 0;
+
+	for_each_event (e, s)
+		ret = ret ?: sampler_set_cgroups(e->sampler, cgroups, n, err);
+	return ret;
+}
+
+static uint64_t changes(const struct session *s)
 {
 	struct cgroup_stats st;
 
@@ -43,21 +122,27 @@ static uint64_t changes(const struct sampling *s)
 	return st.changes;
 }
 
-static bool shows_containers(const struct sampling *s)
+static bool shows_containers(const struct session *s)
 {
-	return s->labels & (1U << LABEL_CONTAINER | 1U << LABEL_POD);
+	unsigned int labels = 0;
+
+	for_each_event (e, s)
+		labels |= e->labels;
+	return labels & (1U << LABEL_CONTAINER | 1U << LABEL_POD);
 }
 
-static int open_select(struct sampling *s, struct cgroup_select **out, struct err *err)
+static int open_select(struct session *s, struct cgroup_select **out, struct err *err)
 {
+	const struct sampling_opts *o = &s->setup->options;
 	const struct cgroup_select_opts opts = {
-		.cgroups = s->select.cgroups,
-		.n_cgroups = s->select.n_cgroups,
-		.containers = s->select.containers,
-		.n_containers = s->select.n_containers,
+		.cgroups = o->select.cgroups,
+		.n_cgroups = o->select.n_cgroups,
+		.containers = o->select.containers,
+		.n_containers = o->select.n_containers,
 		.command = s->command_cgroup,
-		.filter = &s->select.filter,
-		.wait = s->wait_for_names,
+		/* a filter tests the same cgroups, in the same order, for all events */
+		.filter = &o->select.filter[sampling_of_fetch(o)],
+		.wait = o->wait_for_names,
 		.names = shows_containers(s),
 	};
 	struct cgroup_source src;
@@ -67,87 +152,87 @@ static int open_select(struct sampling *s, struct cgroup_select **out, struct er
 	s->seen_changes = changes(s);
 	ret = cgroup_select_open(&src, &opts, out, err);
 	s->updated_s = now_s();
-	return ret ? sampling_usage_error(s, ret) : 0;
+	return ret ? usage_error(&s->usage, ret) : 0;
 }
 
-static void use(struct sampling *s, struct cgroup_select *select)
+int session_select_cgroups(struct session *s, struct err *err)
 {
-	struct selection *sel = &s->opts.sel;
-
-	s->cgroups = select;
-	sel->cgroups = cgroup_select_result(select, &sel->n_cgroups);
-}
-
-int sampling_select_cgroups(struct sampling *s, struct err *err)
-{
-	struct cgroup_select *select;
 	char path[256];
 	bool found;
 	int ret;
 
 	s->names = container_names_open("");
-	if ((s->select.n_containers || shows_containers(s)) &&
+	if ((s->setup->options.select.n_containers || shows_containers(s)) &&
 	    container_names_unreadable("", &found, path, sizeof(path)))
 		log_warn("containers may lack their names: cannot read %s; run as root or with "
 			 "CAP_DAC_READ_SEARCH",
 			 path);
-	ret = open_select(s, &select, err);
+	ret = open_select(s, &s->cgroups, err);
 	if (ret)
 		return ret;
-	use(s, select);
-	s->opts.sel.live |= cgroup_select_live(select);
+	for_each_event (e, s) {
+		struct selection *sel = &e->opts.sel;
+
+		sel->cgroups = cgroup_select_result(s->cgroups, &sel->n_cgroups);
+		sel->live |= cgroup_select_live(s->cgroups);
+	}
 	return 0;
 }
 
-int sampling_reselect_cgroups(struct sampling *s, struct err *err)
+int session_reselect_cgroups(struct session *s, struct err *err)
 {
-	struct cgroup_select *fresh;
-	const struct selected_cgroup *cgroups;
-	size_t n;
+	struct cgroup_select *fresh, *old = s->cgroups;
+	struct err again;
 	int ret = open_select(s, &fresh, err);
 
 	if (ret)
 		return ret;
-	cgroups = cgroup_select_result(fresh, &n);
-	if (cgroup_select_live(fresh) & ~s->opts.sel.live)
-		ret = 1;
-	ret = ret ?: sampler_set_cgroups(s->sampler, cgroups, n, err);
+	for_each_event (e, s)
+		if (cgroup_select_live(fresh) & ~e->opts.sel.live)
+			ret = 1;
+	if (!ret) {
+		ret = set_cgroups(s, fresh, err);
+		if (ret)
+			set_cgroups(s, old, &again);
+	}
 	if (ret) {
 		cgroup_select_close(fresh);
 		return ret;
 	}
-	cgroup_select_close(s->cgroups);
-	use(s, fresh);
-	sampling_plan_again(s);
+	s->cgroups = fresh;
+	cgroup_select_close(old);
+	for_each_event (e, s)
+		bind_again(s, e);
 	return 0;
 }
 
-static int update_cgroups(struct sampling *s)
+static void update_cgroups(struct session *s)
 {
-	struct selection *sel = &s->opts.sel;
 	struct err err = { "" };
 	int ret = cgroup_select_update(s->cgroups);
 
-	if (ret < 0)
-		return ret;
-	sel->cgroups = cgroup_select_result(s->cgroups, &sel->n_cgroups);
-	if (!ret && !s->select_failed)
-		return 0;
-	ret = sampler_set_cgroups(s->sampler, sel->cgroups, sel->n_cgroups, &err);
+	if (ret < 0 || (!ret && !s->select_failed))
+		return;
+	ret = set_cgroups(s, s->cgroups, &err);
 	if (ret && !s->select_failed)
 		log_warn("cannot change the selected cgroups: %s", err.text);
 	s->select_failed = ret;
-	if (!ret)
-		sampling_plan_again(s);
-	return ret;
+	if (ret)
+		return;
+	for_each_event (e, s)
+		bind_again(s, e);
 }
 
-double sampling_follow(struct sampling *s)
+double session_follow(struct session *s)
 {
-	double now = now_s(), due = s->updated_s + LOOK_SHARE * s->update_cost_s;
-	uint64_t seen = changes(s);
+	double now, due;
+	uint64_t seen;
 	bool nameless;
 
+	cgroup_tree_update(s->tree);
+	now = now_s();
+	due = s->updated_s + LOOK_SHARE * s->update_cost_s;
+	seen = changes(s);
 	if (!cgroup_select_any(s->cgroups) && !shows_containers(s))
 		return INFINITY;
 	if (seen == s->seen_changes) {
@@ -179,7 +264,7 @@ static void add_missing(void *arg, const char *option, const char *name)
 				   l->len ? ", " : "", option, name);
 }
 
-size_t sampling_unresolved(const struct sampling *s, char *text, size_t size)
+size_t session_unresolved(const struct session *s, char *text, size_t size)
 {
 	struct list l = { text, size, 0 };
 
@@ -188,15 +273,24 @@ size_t sampling_unresolved(const struct sampling *s, char *text, size_t size)
 	return s->cgroups ? cgroup_select_missing(s->cgroups, add_missing, &l) : 0;
 }
 
-const char *sampling_cgroup_name(void *arg, __u64 id, enum label l)
+/* Only samplers that group by slab caches know their names. */
+static const char *slab_name(struct session *s, __u64 id)
 {
-	struct sampling *s = arg;
+	for_each_event (e, s)
+		if (e->opts.slabs)
+			return sampler_slab_name(e->sampler, id);
+	return NULL;
+}
+
+const char *session_cgroup_name(void *arg, __u64 id, enum label l)
+{
+	struct session *s = arg;
 	const char *path = cgroup_tree_path(s->tree, id);
 	struct container_owner owner;
 	struct container c;
 
 	if (l == LABEL_SLAB)
-		return sampler_slab_name(s->sampler, id);
+		return slab_name(s, id);
 	if (!path || l == LABEL_CGROUP)
 		return path;
 	cgroup_tree_owner(s->tree, id, &owner);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* `-- COMMAND`: the command to measure, or to set the duration. */
-#include "session.h"
 #include "session_private.h"
 
 #include "base/exit_status.h"
@@ -18,84 +17,61 @@
 #define END_MAX_MS 2000 /* time for a command to exit after a signal */
 #define TICK_MS	   100
 
-int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err)
+int session_prepare_command(struct session *s, struct err *err)
 {
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--"))
-			continue;
-		if (i + 1 == argc)
-			return err_set(err, -EINVAL, "missing command after '--'");
-		s->argv = argv + i + 1;
-		argv[i] = NULL;
-		return i;
-	}
-	return argc;
-}
-
-bool sampling_measures_others(const struct sampling *s)
-{
-	const struct selection *sel = &s->select.sel;
-
-	return s->all || sel->processes.n || sel->threads.n || s->select.n_cgroups ||
-	       s->select.n_containers;
-}
-
-int sampling_prepare_command(struct sampling *s, struct err *err)
-{
+	const struct sampling_opts *o = &s->setup->options;
 	const struct command_opts opts = {
-		.argv = s->argv,
-		.cgroup = sampling_measures_others(s) || s->n_ranks ? COMMAND_CGROUP_NONE
+		.argv = o->argv,
+		.cgroup = sampling_measures_others(o) || o->n_ranks ? COMMAND_CGROUP_NONE
 								    : COMMAND_CGROUP_TRY,
-		.signals = &s->signals,
+		.signals = &o->signals,
 	};
 
-	return s->argv ? command_prepare(&opts, &s->command, err) : 0;
+	return o->argv ? command_prepare(&opts, &s->command, err) : 0;
 }
 
-void sampling_select_command(struct sampling *s)
+/* Without a cgroup of its own, its process, and those of the commands of other ranks, are followed. */
+static void follow_command(struct session *s)
 {
-	const char *v1 = s->opts.cgroup_controller;
+	const struct sampling_opts *o = &s->setup->options;
+
+	s->command_pids = xcalloc(1 + o->n_ranks, sizeof(*s->command_pids));
+	s->command_pids[0] = command_pid(s->command);
+	for (size_t i = 0; i < o->n_ranks; i++)
+		s->command_pids[1 + i] = o->ranks[i];
+	for_each_event (e, s) {
+		struct selection *sel = &e->opts.sel;
+
+		sel->processes = (struct selected_pids){ s->command_pids, 1 + o->n_ranks };
+		sel->follow = true;
+	}
+}
+
+void session_select_command(struct session *s)
+{
+	const struct sampling_opts *o = &s->setup->options;
+	const char *v1 = s->setup->event[0].opts.cgroup_controller;
 	struct err why = { "cgroups are those of a v1 hierarchy" };
 
-	if (!s->command || sampling_measures_others(s))
+	if (!s->command || sampling_measures_others(o))
 		return;
 	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
 		s->command_cgroup = command_cgroup_id(s->command);
 		return;
 	}
 	command_cgroup_error(s->command, &why);
-	if (!s->n_ranks)
+	if (!o->n_ranks)
 		log_info("no cgroup for the command (%s): its forks are followed instead",
 			 why.text);
-	s->n_command_pids = 1 + s->n_ranks;
-	s->command_pids = xcalloc(s->n_command_pids, sizeof(*s->command_pids));
-	s->command_pids[0] = command_pid(s->command);
-	for (size_t i = 0; i < s->n_ranks; i++)
-		s->command_pids[1 + i] = s->ranks[i];
-	sampling_use_options(s);
+	follow_command(s);
 }
 
-int sampling_start(struct sampling *s, struct err *err)
-{
-	int ret = sampler_start(s->sampler, err);
-
-	if (ret || !s->command)
-		return ret;
-	ret = command_start(s->command, err);
-	if (ret) {
-		s->status = ret == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
-		sampler_stop(s->sampler);
-	}
-	s->command_runs = !ret;
-	return ret;
-}
-
-int sampling_command_fd(const struct sampling *s)
+int session_command_fd(const struct session *s)
 {
 	return s->command ? command_pidfd(s->command) : -1;
 }
 
-bool sampling_command_ended(const struct sampling *s)
+bool session_command_ended(const struct session *s)
 {
 	return s->command && command_ended(s->command);
 }
@@ -104,9 +80,9 @@ bool sampling_command_ended(const struct sampling *s)
  * Wait for the command to exit. The first signal has only ended sampling, or is ignored if sampling
  * has ended; the second one is passed on. Return: 0, or the signal that the command ignores.
  */
-static int wait_for_command(struct sampling *s, bool interrupted)
+static int wait_for_command(struct session *s, bool interrupted)
 {
-	struct pollfd fds[] = { { .fd = sampling_command_fd(s), .events = POLLIN },
+	struct pollfd fds[] = { { .fd = session_command_fd(s), .events = POLLIN },
 				{ .fd = -1, .events = POLLIN } };
 	int left_ms = -1, last = 0;
 	struct signalfd_siginfo info;
@@ -130,7 +106,7 @@ static int wait_for_command(struct sampling *s, bool interrupted)
 	return command_ended(s->command) ? 0 : last;
 }
 
-int sampling_end(struct sampling *s, bool interrupted, int ret)
+int session_end(struct session *s, bool interrupted, int ret)
 {
 	int status, sig;
 

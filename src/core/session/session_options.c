@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Options that control sampling, one function and one row per option. */
+/* Options that control sampling, one function and one row per option, and what they imply. */
 #include "session.h"
-#include "session_private.h"
 
 #include "base/choice.h"
 #include "base/num.h"
@@ -30,37 +29,45 @@ static unsigned int cut_list(const char *arg, unsigned int nth, const char **out
 	}
 }
 
+/* The @nth part, or the last, as text. Return: the number of parts. */
+static unsigned int cut_text(const char *arg, unsigned int nth, char *text, size_t size)
+{
+	const char *part;
+	size_t len;
+	unsigned int n = cut_list(arg, nth, &part, &len);
+
+	snprintf(text, size, "%.*s", (int)len, part);
+	return n;
+}
+
 static int set_event(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
-	struct event_spec other;
-	const char *part;
+	struct sampling_opts *o = ctx;
 	char text[EVENT_TEXT_MAX];
-	size_t len = strlen(s->events);
+	size_t len = strlen(o->events);
 	int ret = 0;
 
 	/* -e A -e B means -e A,B, as in perf */
-	if (snprintf(s->events + len, sizeof(s->events) - len, "%s%s", len ? "," : "", arg) >=
-	    (int)(sizeof(s->events) - len))
+	if (snprintf(o->events + len, sizeof(o->events) - len, "%s%s", len ? "," : "", arg) >=
+	    (int)(sizeof(o->events) - len))
 		return err_set(err, -E2BIG, "-e %s: list of events too long", arg);
-	arg = s->events;
-	s->n_events = cut_list(arg, s->nth_event, &part, &len);
-	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
+	arg = o->events;
+	o->n_events = cut_text(arg, 0, text, sizeof(text));
+	if (o->n_events > SESSION_EVENTS || (o->n_events == 2 && !o->takes_two))
 		return err_set(err, -EINVAL, "-e %s: at most %s", arg,
-			       s->takes_two
+			       o->takes_two
 				       ? "two events, ibs_op and ibs_fetch, are possible"
 				       : "one event is possible: run the command once for each");
-	for (unsigned int i = 0; !ret && i < s->n_events; i++) {
-		cut_list(arg, i, &part, &len);
-		snprintf(text, sizeof(text), "%.*s", (int)len, part);
-		ret = event_parse(text, i == s->nth_event ? &s->event : &other, err);
+	for (unsigned int i = 0; !ret && i < o->n_events; i++) {
+		cut_text(arg, i, text, sizeof(text));
+		ret = event_parse(text, &o->event[i].spec, err);
 	}
-	if (!ret && s->n_events == 2 && !strcmp(s->event.pmu, other.pmu))
+	if (!ret && o->n_events == 2 && !strcmp(o->event[0].spec.pmu, o->event[1].spec.pmu))
 		ret = err_set(
 			err, -EINVAL,
 			"two events of %s, which supports only one: use one of ibs_op and one of "
 			"ibs_fetch",
-			other.pmu);
+			o->event[0].spec.pmu);
 	if (ret)
 		err_prefix(err, "-e %s", arg);
 	return ret;
@@ -68,59 +75,66 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 
 static int set_period(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 	const struct num_arg num = { .name = "-c", .max = UINT64_MAX };
-	const char *part;
 	char text[64];
-	size_t len;
+	int ret = 0;
 
-	s->rate.has_period = true;
-	s->n_periods = cut_list(arg, s->nth_event, &part, &len);
-	snprintf(text, sizeof(text), "%.*s", (int)len, part);
-	return num_parse(&num, text, &s->rate.period, err);
+	for (unsigned int i = 0; !ret && i < SESSION_EVENTS; i++) {
+		struct event_rate *rate = &o->event[i].rate;
+
+		rate->has_period = true;
+		o->n_periods = cut_text(arg, i, text, sizeof(text));
+		ret = num_parse(&num, text, &rate->period, err);
+	}
+	return ret;
 }
 
 static int set_freq(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 	const struct num_arg num = { .name = "-F", .unit = "Hz", .max = UINT64_MAX };
+	int ret = 0;
 
-	s->rate.has_freq = true;
-	return num_parse(&num, arg, &s->rate.freq, err);
+	for (unsigned int i = 0; !ret && i < SESSION_EVENTS; i++) {
+		o->event[i].rate.has_freq = true;
+		ret = num_parse(&num, arg, &o->event[i].rate.freq, err);
+	}
+	return ret;
 }
 
 static int set_cpus(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 
-	s->has_cpus = true;
-	return cpulist_parse("-C", arg, &s->cpus, err);
+	o->has_cpus = true;
+	return cpulist_parse("-C", arg, &o->cpus, err);
 }
 
 static int set_all(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 
 	(void)arg;
 	(void)err;
-	s->has_cpus = false;
-	s->all = true;
+	o->has_cpus = false;
+	o->all = true;
 	return 0;
 }
 
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 
-	return labels_parse(arg, &s->labels, &s->order, err);
+	return labels_parse(arg, &o->labels, &o->order, err);
 }
 
 static int set_plan(void *ctx, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
+	struct sampling_opts *o = ctx;
 
-	s->stages_given = true;
-	return plan_parse(arg, &s->stages, err);
+	o->stages_given = true;
+	return plan_parse(arg, &o->stages, err);
 }
 
 static const char *source_name_at(unsigned int i)
@@ -170,14 +184,14 @@ const struct option_row sampling_options[] = {
 	{ "core-counters", 0, NULL,
 	  "count tagged ops with counters of the core even if no estimate needs them, to report "
 	  "what was tagged and not delivered",
-	  OPTION_FLAG(struct sampling, core_counters) },
+	  OPTION_FLAG(struct sampling_opts, core_counters) },
 	{ "cgroup-hierarchy", 0, "NAME",
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
-	  OPTION_TEXT(struct sampling, hierarchy) },
+	  OPTION_TEXT(struct sampling_opts, hierarchy) },
 	{ "metric", 0, "NAME",
 	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret; for "
 	  "ibs_fetch: fetch_lat (default), itlb_refill_lat",
-	  OPTION_CHOICE(struct sampling, metric, "metric", metric_name, IBS_METRIC_N) },
+	  OPTION_CHOICE(struct sampling_opts, metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
 	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mem_node, distance, "
 	  "slab, "
@@ -187,22 +201,112 @@ const struct option_row sampling_options[] = {
 	  "or cgroup,fetch,itlb; for tables and serve container",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
-	  OPTION_CHOICE(struct sampling, source, "source of samples", source_name_at, 3) },
+	  OPTION_CHOICE(struct sampling_opts, source, "source of samples", source_name_at, 3) },
 	{ "seed", 0, "N", "seed of the simulation; default 1",
-	  OPTION_NUMBER(struct sampling, opts.sim_seed, 0, UINT64_MAX) },
+	  OPTION_NUMBER(struct sampling_opts, sampler.sim_seed, 0, UINT64_MAX) },
 	{ "sim-event", 0, "clock|faults",
 	  "what the simulation counts: ns (default), or page faults, 16 per sample if no period is "
 	  "given",
-	  OPTION_CHOICE(struct sampling, sim_faults, "event", sim_event_name_at, 2) },
+	  OPTION_CHOICE(struct sampling_opts, sim_faults, "event", sim_event_name_at, 2) },
 	{ "sim-ops", 0, "tasks|random",
 	  "ops of the simulation: instructions of the interrupted tasks with their own addresses "
 	  "(default), or drawn at random from the seed",
-	  OPTION_CHOICE(struct sampling, opts.sim_random, "ops", sim_ops_name_at, 2) },
+	  OPTION_CHOICE(struct sampling_opts, sampler.sim_random, "ops", sim_ops_name_at, 2) },
 	{ "max-groups", 0, "N", "groups with counters of their own; default 1024",
-	  OPTION_NUMBER(struct sampling, opts.max_groups, 1, 1 << 20) },
+	  OPTION_NUMBER(struct sampling_opts, sampler.max_groups, 1, 1 << 20) },
 	{ "max-memory", 0, "SIZE", "kernel memory limit, in MiB or as in 1G; default 64M",
-	  OPTION_SIZE(struct sampling, opts.max_memory_bytes, 1 << 20, 1 << 20, 1ULL << 40) },
+	  OPTION_SIZE(struct sampling_opts, sampler.max_memory_bytes, 1 << 20, 1 << 20,
+		      1ULL << 40) },
 	{ "verbose", 'v', NULL, "verbose output, including the verifier log", set_verbose },
 };
 /* clang-format on */
 const size_t sampling_n_options = sizeof(sampling_options) / sizeof(sampling_options[0]);
+
+void sampling_init(struct sampling_opts *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->n_events = 1;
+	event_parse(EVENT_DEFAULT, &o->event[0].spec, NULL);
+	command_signals_get(&o->signals);
+	o->labels = LABELS_DEFAULT;
+	o->metric = IBS_METRIC_N;
+	o->stages = PLAN_DEFAULT;
+	o->sampler.sim_seed = 1;
+}
+
+void sampling_free(struct sampling_opts *o)
+{
+	select_options_free(&o->select);
+	memset(o, 0, sizeof(*o));
+}
+
+int sampling_cut_command(struct sampling_opts *o, int argc, char **argv, struct err *err)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		if (i + 1 == argc)
+			return err_set(err, -EINVAL, "missing command after '--'");
+		o->argv = argv + i + 1;
+		argv[i] = NULL;
+		return i;
+	}
+	return argc;
+}
+
+/* Check the options that depend on the event, and set their defaults. */
+static int check_event(struct sampling_opts *o, struct sampling_event *e, struct err *err)
+{
+	const bool fetch = event_of_fetch(&e->spec), both = o->n_events == 2;
+	const struct selection *sel = &o->select.sel;
+
+	e->metric = o->metric;
+	if (o->metric == IBS_METRIC_N || (both && ibs_metric_of_fetch(o->metric) != fetch))
+		e->metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
+	if (ibs_metric_of_fetch(e->metric) != fetch)
+		return err_set(err, -EINVAL, "--metric %s: samples of %s do not have that; use %s",
+			       metric_name(o->metric), e->spec.pmu,
+			       fetch ? "fetch_lat or itlb_refill_lat"
+				     : "-e ibs_fetch//, or another metric");
+	if (o->n_periods > o->n_events)
+		return err_set(err, -EINVAL, "-c: %u periods, but %u event%s", o->n_periods,
+			       o->n_events, both ? "s" : "");
+	/* with two events each groups by the keys that it has */
+	e->labels = o->labels == LABELS_SERVED ? labels_of_event(o->labels, fetch) : o->labels;
+	if (both)
+		e->labels &= fetch ? ~LABELS_OP : ~LABELS_FETCH;
+	if (fetch && (sel->src_mask || sel->op_mask))
+		return err_set(
+			err, -EINVAL,
+			"--%s: samples of ibs_fetch do not have that; use --filter 'fetch == "
+			"..'",
+			sel->src_mask ? "src" : "op");
+	return select_options_check(&o->select, fetch, err);
+}
+
+int sampling_check(struct sampling_opts *o, struct err *err)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; !ret && i < o->n_events; i++)
+		ret = check_event(o, &o->event[i], err);
+	return ret;
+}
+
+struct selection sampling_selection(const struct sampling_opts *o, unsigned int n)
+{
+	const struct filter *filter = &o->select.filter[event_of_fetch(&o->event[n].spec)];
+	struct selection sel = o->select.sel;
+
+	sel.filter = filter->n_parts ? &filter->prog : NULL;
+	sel.live = o->live;
+	return sel;
+}
+
+bool sampling_measures_others(const struct sampling_opts *o)
+{
+	const struct selection *sel = &o->select.sel;
+
+	return o->all || sel->processes.n || sel->threads.n || o->select.n_cgroups ||
+	       o->select.n_containers;
+}

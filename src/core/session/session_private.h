@@ -1,41 +1,76 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of this room. */
-#ifndef IBSCOPE_SAMPLING_PRIVATE_H
-#define IBSCOPE_SAMPLING_PRIVATE_H
+#ifndef IBSCOPE_SESSION_PRIVATE_H
+#define IBSCOPE_SESSION_PRIVATE_H
 
-struct err;
-struct sampling;
+#include "session.h"
+#include "select/cgroup_select.h"
+
+/* What the options mean on this machine. */
+struct setup {
+	struct sampling_opts options;
+	struct cpu_info cpu;
+	unsigned int *cpus;
+	struct session_event event[SESSION_EVENTS];
+};
+
+/* State of an event that outlives session_apply(). */
+struct running {
+	__u64 bound;	 /* cgroup that events are bound to; 0: none */
+	bool unbindable; /* the kernel cannot bind events */
+	bool warned_throttled, warned_shared, warned_other;
+};
+
+struct session {
+	struct setup *setup; /* NULL: not open */
+	struct running running[SESSION_EVENTS];
+	struct cgroup_tree *tree;
+	struct container_names *names;
+	struct cgroup_select *cgroups;
+	uint64_t seen_changes;		 /* changes of the tree at the last update of `cgroups` */
+	double updated_s, update_cost_s; /* time and cost of that update */
+	bool select_failed;		 /* a sampler rejected it */
+	struct command *command;
+	bool command_runs;
+	__u64 command_cgroup; /* 0: none, or not measured */
+	/* Without a cgroup: its process, and those of the commands of other ranks. */
+	__u32 *command_pids;
+	int status; /* exit status of the command, or of the failed start, as in a shell */
+	bool usage; /* wrong user input, not the machine, caused the failure */
+};
+
+#define for_each_event(e, s)                                      \
+	for (struct session_event *e = (s)->setup->event;         \
+	     e < (s)->setup->event + (s)->setup->options.n_events; e++)
+
+/* Set *@usage if the error @ret can only be caused by user input, and return it. */
+static inline int usage_error(bool *usage, int ret)
+{
+	*usage = ret == -EINVAL || ret == -ERANGE || ret == -E2BIG;
+	return ret;
+}
+
+/* *@out stays NULL on failure. Return: as session_check(). */
+int setup_new(const struct sampling_opts *o, struct setup **out, bool *usage, struct err *err);
+void setup_free(struct setup *s); /* accepts NULL */
 
 /* Open the hierarchy of --cgroup-hierarchy as s->tree. */
-int sampling_open_tree(struct sampling *s, struct err *err);
+int session_open_tree(struct session *s, struct err *err);
+/* Resolve --cgroup, --container and --filter; the tree must be open. */
+int session_select_cgroups(struct session *s, struct err *err);
+/* The same while sampling. Return: also 1 if a program lacks the tests. */
+int session_reselect_cgroups(struct session *s, struct err *err);
+/* fd of the directory of the cgroup to bind an event to, as in struct sampler_opts. */
+int session_bound_cgroup(struct session *s, struct session_event *e);
 
-/* Resolve --cgroup, --container and --filter to s->opts.sel; the tree must be open. */
-int sampling_select_cgroups(struct sampling *s, struct err *err);
-/* The same while sampling. Return: also 1 if the program lacks the tests. */
-int sampling_reselect_cgroups(struct sampling *s, struct err *err);
-
-/* Copy the selection of the options, or of the command. */
-void sampling_use_options(struct sampling *s);
+static inline struct running *running(struct session *s, const struct session_event *e)
+{
+	return &s->running[e - s->setup->event];
+}
 
 /* Create the process for the command, before any cgroup is read. */
-int sampling_prepare_command(struct sampling *s, struct err *err);
+int session_prepare_command(struct session *s, struct err *err);
 /* Select the command, if nothing else is selected. */
-void sampling_select_command(struct sampling *s);
-
-struct event_spec;
-struct pmu;
-
-/* Make s->plan, for the machine with this ibs_op PMU (NULL: none), and the planned event. */
-void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event);
-/* fd of the directory of the cgroup to bind events to, as in struct sampler_opts. */
-int sampling_plan_cgroup(struct sampling *s);
-/* Update the running sampler after cgroups have changed. */
-void sampling_plan_again(struct sampling *s);
-
-/* True if options rather than the command decide what is measured. */
-bool sampling_measures_others(const struct sampling *s);
-
-/* Record whether user input caused @ret, and return it. */
-int sampling_usage_error(struct sampling *s, int ret);
+void session_select_command(struct session *s);
 
 #endif

@@ -20,15 +20,15 @@ const char *recorded_name(const struct recorded_input *in)
 	return strcmp(in->file, "-") ? in->file : "standard input";
 }
 
-void recorded_selection(struct sampling *s, struct replay_opts *out)
+void recorded_selection(struct sampling_opts *s, struct replay_opts *out)
 {
+	const struct filter *filter = &s->select.filter[sampling_of_fetch(s)];
+
 	*out = (struct replay_opts){
-		.metric = s->opts.metric,
-		.by = s->opts.by,
-		.max_groups = s->opts.max_groups,
-		.period = s->opts.attr.sample_period,
-		.sel = s->opts.sel,
-		.filter = s->select.filter.text ? &s->select.filter : NULL,
+		.metric = s->event[0].metric,
+		.max_groups = s->sampler.max_groups,
+		.sel = sampling_selection(s, 0),
+		.filter = filter->text ? filter : NULL,
 		.cgroups = s->select.cgroups,
 		.n_cgroups = s->select.n_cgroups,
 		.containers = s->select.containers,
@@ -81,23 +81,23 @@ int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, str
 	return ret;
 }
 
-static int start_selection(struct recorded *r, struct sampling *s, struct err *err)
+static int start_selection(struct recorded *r, struct sampling_opts *s, struct err *err)
 {
 	struct replay_opts opts;
 
 	recorded_selection(s, &opts);
-	opts.by = 0;
 	if (!replay_selects(&opts))
 		return 0;
 	return recorded_open_replay(r, &opts, err);
 }
 
 /* The second half of recorded_start(), after opening the recording. */
-static int start(struct recorded *r, struct sampling *s, bool names, bool symbols, struct err *err)
+static int start(struct recorded *r, struct sampling_opts *s, bool names, bool symbols,
+		 struct err *err)
 {
 	int ret = 0;
 
-	r->kind = trace_kind_of(s->opts.metric);
+	r->kind = trace_kind_of(s->event[0].metric);
 	r->head.options = r->options;
 	r->head.file = recorded_name(&r->input);
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
@@ -111,7 +111,7 @@ static int start(struct recorded *r, struct sampling *s, bool names, bool symbol
 	return ret ?: start_selection(r, s, err);
 }
 
-int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
+int recorded_start(struct recorded *r, struct sampling_opts *s, bool names, bool symbols,
 		   struct err *err)
 {
 	int ret = recorded_open(&r->input, &r->trace, err);
@@ -245,7 +245,7 @@ void recorded_end_part(struct recorded *r)
 	close_trace(r);
 }
 
-int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, bool symbols)
+int recorded_start_part(struct recorded *r, size_t part, struct sampling_opts *s, bool symbols)
 {
 	const struct trace_part *p = &r->parts[part];
 	struct err err = { "" };

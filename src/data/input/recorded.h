@@ -70,7 +70,7 @@ int recorded_list(struct recorded *r, struct err *err);
  *
  * Return: 1; 0 if it is left out.
  */
-int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, bool symbols);
+int recorded_start_part(struct recorded *r, size_t part, struct sampling_opts *s, bool symbols);
 
 /* Close a recording that was read to its end, and keep its head. */
 void recorded_end_part(struct recorded *r);
@@ -84,7 +84,7 @@ int recorded_sum(struct recorded *r, struct err *err);
  *
  * Return: 0, or a negative errno with @err. Call recorded_close() in any case.
  */
-int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
+int recorded_start(struct recorded *r, struct sampling_opts *s, bool names, bool symbols,
 		   struct err *err);
 
 /* Read the next selected sample. Return: 1; 0 at the end; or a negative errno with @err. */
@@ -98,7 +98,7 @@ void recorded_close(struct recorded *r);
 size_t recorded_rows(const struct screen *screen);
 
 /* Convert the selection of @s for replay_open(); @s must outlive it. */
-void recorded_selection(struct sampling *s, struct replay_opts *out);
+void recorded_selection(struct sampling_opts *s, struct replay_opts *out);
 
 /* replay_open() into r->replay. */
 int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, struct err *err);
@@ -120,7 +120,7 @@ int recorded_explain(const struct select_options *o);
 
 /* A command that reads recordings. */
 struct recorded_command {
-	struct sampling *sampling; /* zero */
+	struct sampling_opts *sampling; /* zero */
 	struct recorded *in;
 	struct option_set own; /* options of this command alone */
 	void *cmd;	       /* argument of the functions below */

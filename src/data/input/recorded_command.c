@@ -12,7 +12,7 @@
 /* The options that apply to recordings. */
 struct recorded_options {
 	struct option_row select[ROWS]; /* their context is struct select_options */
-	struct option_row other[ROWS];	/* of these: struct sampling */
+	struct option_row other[ROWS];	/* of these: struct sampling_opts */
 	size_t n_select, n_other;
 };
 
@@ -94,13 +94,15 @@ const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
 
 int recorded_explain(const struct select_options *o)
 {
-	if (o->machine || !o->filter.text) {
+	const struct filter *filter = &o->filter[o->filter_options.fetch];
+
+	if (o->machine || !filter->text) {
 		log_error("--explain: a recording has no plan, only the tests of --filter and "
 			  "similar options: %s",
 			  o->machine ? "leave the machine out" : "give one");
 		return EXIT_USAGE;
 	}
-	filter_explain(stdout, &o->filter);
+	filter_explain(stdout, filter);
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -158,7 +160,7 @@ static bool has_only_fetches(struct recorded_input *in)
 	return only;
 }
 
-static void choose_event(struct sampling *s, struct recorded_input *in)
+static void choose_event(struct sampling_opts *s, struct recorded_input *in)
 {
 	bool fetch = in->asks_fetch || s->labels & LABELS_FETCH;
 
@@ -167,11 +169,11 @@ static void choose_event(struct sampling *s, struct recorded_input *in)
 	else if (!fetch && !s->select.explain)
 		fetch = has_only_fetches(in);
 	if (fetch)
-		event_parse("ibs_fetch//", &s->event, NULL);
+		event_parse("ibs_fetch//", &s->event[0].spec, NULL);
 }
 
 /* Parse options, file arguments and the event. */
-static int parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
+static int parse(struct sampling_opts *s, int argc, char **argv, const struct option_set *sets,
 		 size_t n_sets, struct recorded_input *in, struct err *err)
 {
 	int ret = options_parse(argc, argv, sets, n_sets, err);
@@ -199,12 +201,12 @@ static int parse(struct sampling *s, int argc, char **argv, const struct option_
 		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
 	if (in->takes_fetch && !*s->events)
 		choose_event(s, in);
-	return sampling_filter(s, err);
+	return sampling_check(s, err);
 }
 
 int recorded_command(const struct recorded_command *c, int argc, char **argv)
 {
-	struct sampling *s = c->sampling;
+	struct sampling_opts *s = c->sampling;
 	struct recorded_options rows = {};
 	struct err err = { "" };
 	int ret, status;
@@ -238,6 +240,6 @@ int recorded_command(const struct recorded_command *c, int argc, char **argv)
 		status = c->run(c->cmd);
 	}
 	recorded_close(c->in);
-	sampling_close(s);
+	sampling_free(s);
 	return status;
 }

@@ -2,6 +2,7 @@
 #include "capture.h"
 
 #include "base/clock.h"
+#include "cgroup/container.h"
 
 #include <unistd.h>
 
@@ -40,18 +41,18 @@ static int put_events(struct capture *c, __u64 until, struct err *err)
 	return ret;
 }
 
-bool capture_name_cgroup(const struct sampling *s, __u64 id, struct trace_event *ev)
+bool capture_name_cgroup(const struct session *s, __u64 id, struct trace_event *ev)
 {
 	const struct container_name *name;
 	struct container_owner owner;
 	struct container container;
 
 	ev->cgroup.id = id;
-	ev->cgroup.path = cgroup_tree_path(s->tree, id) ?: "";
-	cgroup_tree_owner(s->tree, id, &owner);
+	ev->cgroup.path = cgroup_tree_path(session_tree(s), id) ?: "";
+	cgroup_tree_owner(session_tree(s), id, &owner);
 	if (!container_of_path(ev->cgroup.path, &owner, &container))
 		return true;
-	name = container_names_find(s->names, &container);
+	name = container_names_find(session_names(s), &container);
 	ev->cgroup.container = name->container;
 	ev->cgroup.pod = name->pod;
 	ev->cgroup.ns = name->ns;
@@ -65,7 +66,7 @@ static int put_cgroup(struct capture *c, __u64 id, __u64 time, struct err *err)
 	c->last_cgroup = id;
 	if (!id || output_has_cgroup(c->output, id))
 		return 0;
-	if (!capture_name_cgroup(c->sampling, id, &ev) && c->n_unnamed < CAPTURE_UNNAMED)
+	if (!capture_name_cgroup(c->session, id, &ev) && c->n_unnamed < CAPTURE_UNNAMED)
 		c->unnamed[c->n_unnamed++] = id;
 	return output_event(c->output, &ev, err);
 }
@@ -80,7 +81,7 @@ int capture_late_names(struct capture *c, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		struct trace_event ev = { .kind = TRACE_CGROUP, .time = c->until };
 
-		if (ret || !capture_name_cgroup(c->sampling, c->unnamed[i], &ev))
+		if (ret || !capture_name_cgroup(c->session, c->unnamed[i], &ev))
 			c->unnamed[c->n_unnamed++] = c->unnamed[i];
 		else
 			ret = output_event(c->output, &ev, err);
@@ -122,8 +123,8 @@ static int put_stack(struct capture *c, __s32 id, struct err *err)
 
 	if (output_has_stack(c->output, id))
 		return 0;
-	n = id < SAMPLER_STACKS ? sampler_stack(c->sampling->sampler, id, addresses)
-				: sampler_stack(c->second->sampler, id - SAMPLER_STACKS, addresses);
+	n = sampler_stack(session_event(c->session, id / SAMPLER_STACKS)->sampler,
+			  id % SAMPLER_STACKS, addresses);
 	return output_stack(c->output, id, addresses, n < 0 ? 0 : n, err);
 }
 
@@ -139,11 +140,13 @@ static int put_slab(const struct ibs_slab *slab, void *arg, struct err *err)
 /* List slab caches for each file, and again when a sample refers to an unknown one. */
 static int put_slabs(struct capture *c, __u64 unknown, struct err *err)
 {
-	if (!c->sampling->opts.slabs)
+	const struct session_event *e = session_event(c->session, 0);
+
+	if (!e->opts.slabs)
 		return 0;
 	if (unknown)
 		u64_map_put(&c->slabs, unknown, 0); /* it may no longer exist */
-	return sampler_slabs(c->sampling->sampler, put_slab, c, err);
+	return sampler_slabs(e->sampler, put_slab, c, err);
 }
 
 static int put_extra(struct capture *c, const struct record_batch *b, struct err *err)
@@ -196,28 +199,26 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	return ret ?: put_part(c, b, from, b->n, err);
 }
 
-int capture_begin(struct capture *c, struct sampling *s, struct sampling *second, bool data,
+int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
 		  struct err *err)
 {
-	const struct selection *sel = &s->opts.sel;
+	const struct selection *sel = &session_event(s, 0)->opts.sel;
 	struct sideband_opts opts = {
 		.choice = &c->choice,
 		.data = data,
-		.cgroups = cgroup_tree_fs(s->tree)->mode == CGROUP_MODE_V2,
+		.cgroups = cgroup_tree_fs(session_tree(s))->mode == CGROUP_MODE_V2,
 	};
 	bool some = sel->processes.n && !sel->processes.but;
 	struct cpulist online;
 	int cpu, ret;
 
-	*c = (struct capture){
-		.sampling = s, .second = second, .data = data, .until = clock_ns(CLOCK_MONOTONIC)
-	};
-	if (second)
-		rings_join(sampler_rings(s->sampler), sampler_rings(second->sampler),
-			   SAMPLER_STACKS);
+	*c = (struct capture){ .session = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
+	for (unsigned int i = 1; i < n_events; i++)
+		rings_join(sampler_rings(session_event(s, 0)->sampler),
+			   sampler_rings(session_event(s, i)->sampler), SAMPLER_STACKS);
 	/* the command's cgroup has only the command and its descendants */
-	if (s->command_cgroup && !s->ranks) {
-		__u32 pid = command_pid(s->command);
+	if (session_command_cgroup(s) && !session_options(s)->ranks) {
+		__u32 pid = command_pid(session_command(s));
 
 		task_choice_init(&c->choice, &pid, 1, true);
 	} else {
@@ -249,7 +250,8 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 
 	sideband_refresh(c->sideband);
 	regions_refresh(c->regions, until == UINT64_MAX - 1);
-	ret = rings_drain(sampler_rings(c->sampling->sampler), until, put_batch, c, err);
+	ret = rings_drain(sampler_rings(session_event(c->session, 0)->sampler), until, put_batch, c,
+			  err);
 	ret = ret ?: put_events(c, until, err);
 	if (until == UINT64_MAX - 1) /* shows whether a cache was replaced by another */
 		ret = ret ?: put_slabs(c, 0, err);

@@ -13,8 +13,7 @@
 
 /* The zero value is closed. */
 struct capture {
-	struct sampling *sampling;
-	struct sampling *second;	/* of the second event; NULL: one event */
+	struct session *session;
 	struct output *output;		/* opened by the caller after capture_begin() */
 	__u64 unnamed[CAPTURE_UNNAMED]; /* cgroups of containers without a name in the file */
 	size_t n_unnamed;
@@ -29,11 +28,11 @@ struct capture {
 };
 
 /*
- * Start collecting events other than samples. @s, and @second unless NULL, are open and outlive the
- * capture. @data: also mappings of non-executable memory. Return: 0 or a negative errno with @err;
- * call capture_close() in either case.
+ * Start collecting events other than samples. @s is open and outlives the capture, which takes the
+ * samples of its first @n_events events. @data: also mappings of non-executable memory. Return: 0 or
+ * a negative errno with @err; call capture_close() in either case.
  */
-int capture_begin(struct capture *c, struct sampling *s, struct sampling *second, bool data,
+int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
 		  struct err *err);
 
 /*
@@ -55,7 +54,7 @@ int capture_drain(struct capture *c, __u64 until, struct err *err);
 int capture_late_names(struct capture *c, struct err *err);
 
 /* Set the names of a cgroup in an event. Return: false if its container has no name yet. */
-bool capture_name_cgroup(const struct sampling *s, __u64 id, struct trace_event *ev);
+bool capture_name_cgroup(const struct session *s, __u64 id, struct trace_event *ev);
 
 void capture_close(struct capture *c);
 

@@ -92,9 +92,12 @@ static const char *op_name_at(unsigned int i)
 }
 
 /* The selection as options. */
-static void selection_text(char *out, size_t size, const struct sampling *s)
+static void selection_text(char *out, size_t size, const struct session *s)
 {
-	const struct selection *sel = &s->opts.sel;
+	const struct select_options *o = &session_options(s)->select;
+	const struct session_event *e = session_event(s, 0);
+	const struct selection *sel = &e->opts.sel;
+	const char *filter = o->filter[event_of_fetch(e->spec)].text;
 	struct text t = { out, size };
 
 	*out = 0;
@@ -104,79 +107,79 @@ static void selection_text(char *out, size_t size, const struct sampling *s)
 		add(&t, " --follow");
 	for (size_t i = 0; i < sel->n_comms; i++)
 		add(&t, "%s%s", i ? "," : sel->comms_but ? " --comm !" : " --comm ", sel->comms[i]);
-	for (size_t i = 0; i < s->select.n_cgroups; i++) {
+	for (size_t i = 0; i < o->n_cgroups; i++) {
 		add(&t, " --cgroup");
-		add_word(&t, s->select.cgroups[i]);
+		add_word(&t, o->cgroups[i]);
 	}
-	for (size_t i = 0; i < s->select.n_containers; i++) {
+	for (size_t i = 0; i < o->n_containers; i++) {
 		add(&t, " --container");
-		add_word(&t, s->select.containers[i]);
+		add_word(&t, o->containers[i]);
 	}
-	if (s->command && command_cgroup_id(s->command) && !s->select.n_cgroups &&
-	    !s->select.n_containers)
-		add(&t, " -- %s", s->argv[0]);
+	if (session_command(s) && command_cgroup_id(session_command(s)) && !o->n_cgroups &&
+	    !o->n_containers)
+		add(&t, " -- %s", session_options(s)->argv[0]);
 	add_names(&t, "--src", sel->src_mask, src_name_at);
 	add_names(&t, "--op", sel->op_mask, op_name_at);
 	if (sel->min_lat)
 		add(&t, " --min-lat %u", sel->min_lat);
 	if (sel->max_lat)
 		add(&t, " --max-lat %u", sel->max_lat);
-	if ((sel->min_lat || sel->max_lat) && s->opts.metric)
-		add(&t, " --metric %s", metric_name(s->opts.metric));
+	if ((sel->min_lat || sel->max_lat) && e->opts.metric)
+		add(&t, " --metric %s", metric_name(e->opts.metric));
 	/* includes --user, --tlb and so on */
-	if (s->select.filter.text) {
+	if (filter) {
 		add(&t, " --filter");
-		add_word(&t, s->select.filter.text);
+		add_word(&t, filter);
 	}
 	if (*out == ' ')
 		memmove(out, out + 1, strlen(out));
 }
 
-static void event_info(struct trace_pmu *pmu, const struct sampling *s)
+static void event_info(struct trace_pmu *pmu, const struct session_event *e)
 {
-	const struct perf_event_attr *attr = &s->opts.attr;
+	const struct perf_event_attr *attr = &e->opts.attr;
 
-	snprintf(pmu->name, sizeof(pmu->name), "%.127s", s->event_text);
-	pmu->op = !sampling_of_fetch(s);
-	pmu->filtered = s->opts.filter == EVENT_FILTER_HARDWARE;
+	snprintf(pmu->name, sizeof(pmu->name), "%.127s", e->text);
+	pmu->op = !event_of_fetch(e->spec);
+	pmu->filtered = e->opts.filter == EVENT_FILTER_HARDWARE;
 	pmu->freq = attr->freq;
 	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
 	pmu->physical = true;
-	pmu->stacks = s->opts.stacks;
+	pmu->stacks = e->opts.stacks;
 }
 
-void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s,
-		 const struct sampling *second)
+void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct session *s,
+		 unsigned int n_events)
 {
+	const struct session_event *first = session_event(s, 0);
 	struct utsname uts;
 
 	info->format = "ibscope 1";
-	info->source = s->info.source;
-	info->simulated = s->info.simulated;
+	info->source = first->info.source;
+	info->simulated = first->info.simulated;
 	if (!uname(&uts)) {
 		snprintf(info->host, sizeof(info->host), "%s", uts.nodename);
 		snprintf(info->release, sizeof(info->release), "%s", uts.release);
 	}
 	/* the simulation models its own processor */
-	if (s->info.simulated) {
-		cpu_info_set(&info->cpu, "AuthenticAMD", 0x19, 0x11, s->opts.ibs.caps);
+	if (first->info.simulated) {
+		cpu_info_set(&info->cpu, "AuthenticAMD", 0x19, 0x11, first->opts.ibs.caps);
 		snprintf(info->cpu.name, sizeof(info->cpu.name), "SIMULATED Zen 4");
 	} else {
-		info->cpu = s->cpu;
+		info->cpu = *session_cpu(s);
 	}
-	info->cpu.caps = s->opts.ibs.caps;
-	info->cpu.quirks = s->opts.ibs.quirks;
+	info->cpu.caps = first->opts.ibs.caps;
+	info->cpu.quirks = first->opts.ibs.quirks;
 	info->has_cpu = true;
 	info->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	event_info(pmu, s);
-	if (second)
-		event_info(pmu + 1, second);
+	for (unsigned int i = 0; i < n_events; i++)
+		event_info(pmu + i, session_event(s, i));
 	info->pmu = pmu;
-	info->n_pmus = second ? 2 : 1;
+	info->n_pmus = n_events;
 	selection_text(info->filter, sizeof(info->filter), s);
 	/* records of ibs_fetch always have all registers */
-	info->full_registers =
-		s->opts.output == SAMPLER_RECORDS_RAW || (sampling_of_fetch(s) && !second);
+	info->full_registers = first->opts.output == SAMPLER_RECORDS_RAW ||
+			       (event_of_fetch(first->spec) && n_events == 1);
 	info->realtime_ns = clock_ns(CLOCK_REALTIME);
 	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }

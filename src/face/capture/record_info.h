@@ -10,11 +10,11 @@
 void record_command(struct trace_info *info, int argc, char **argv);
 
 /*
- * Everything else, from an open sampling. @pmu must live as long as @info. @second: of the second
- * event, for which there is a second @pmu; or NULL.
+ * Everything else, from an open session. @pmu: for the first @n_events events of the session; must
+ * live as long as @info.
  */
-void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s,
-		 const struct sampling *second);
+void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct session *s,
+		 unsigned int n_events);
 
 /* The topology of this machine, and its MEMORY_RANGES @memory nodes; @info points to both. */
 void record_topology(struct trace_info *info, struct trace_topology *topology,

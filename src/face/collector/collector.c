@@ -16,7 +16,6 @@
 #define EARLY_S	     0.02 /* tasks due within this time are run now */
 
 enum { FD_CONTROL, FD_USERS, FD_CGROUPS };
-_Static_assert(FD_CGROUPS + COLLECTOR_EVENTS == COLLECTOR_FDS, "one for each event");
 
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err)
 {
@@ -24,6 +23,7 @@ int collector_new(const struct collector_opts *opts, struct collector **out, str
 
 	*out = c;
 	c->opts = *opts;
+	c->session = session_new();
 	c->stats_fd = -1;
 	c->source = (struct settings_source){ .argc = opts->argc,
 					      .argv = opts->argv,
@@ -36,10 +36,16 @@ void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
+	session_free(c->session);
 	settings_close(&c->set);
 	live_options_free(&c->live);
 	free(c->source.config_text);
 	free(c);
+}
+
+struct session *collector_session(const struct collector *c)
+{
+	return c->session;
 }
 
 const struct collector_settings *collector_settings(const struct collector *c)
@@ -54,12 +60,11 @@ void collector_help(const struct collector *c, FILE *f)
 
 bool collector_usage_error(const struct collector *c)
 {
-	return !c->running && settings_usage(&c->set);
+	return !c->running && session_usage(c->session);
 }
 
 int collector_open(struct collector *c, struct err *err)
 {
-	const struct sampling *s = c->set.sampling;
 	struct pins *pins[COLLECTOR_EVENTS] = {};
 	int ret = orphan_open(c->set.pin_dir, c->set.pin_mode, pins, err);
 
@@ -71,9 +76,9 @@ int collector_open(struct collector *c, struct err *err)
 		return ret;
 	c->next_tick_s = now_s();
 	c->running = true;
-	sd_notifyf(0, "READY=1\nSTATUS=%s%s%s%s", s->info.simulated ? "SIMULATED " : "",
-		   s[0].event_text, c->n_events > 1 ? "," : "",
-		   c->n_events > 1 ? s[1].event_text : "");
+	sd_notifyf(0, "READY=1\nSTATUS=%s%s%s%s",
+		   opened(c->event)->info.simulated ? "SIMULATED " : "", opened(c->event)->text,
+		   c->n_events > 1 ? "," : "", c->n_events > 1 ? opened(c->event + 1)->text : "");
 	return 0;
 }
 
@@ -105,9 +110,9 @@ double collector_work_wait(struct collector *c, enum ibs_work kind)
 }
 
 /* Follow changes of cgroups, unless that has exceeded its CPU limit. */
-static void follow_cgroups(struct collector *c, bool changed, bool names)
+static void follow_cgroups(struct collector *c, bool names)
 {
-	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS), follow_s = INFINITY;
+	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
 	__u64 began;
 
 	if (wait_s > 0) {
@@ -115,14 +120,10 @@ static void follow_cgroups(struct collector *c, bool changed, bool names)
 		return;
 	}
 	began = collector_work_begin();
-	for_each_event (e, c) {
+	for_each_event (e, c)
 		if (names)
 			collector_names_update(e);
-		if (changed)
-			cgroup_tree_update(e->sampling->tree);
-		follow_s = fmin(follow_s, sampling_follow(e->sampling));
-	}
-	c->next_follow_s = now_s() + follow_s;
+	c->next_follow_s = now_s() + session_follow(c->session);
 	collector_work_end(c, IBS_WORK_CGROUPS, began);
 }
 
@@ -132,14 +133,13 @@ static bool is_dead(void *arg, __u64 cgroup_id)
 {
 	const struct collector_event *e = arg;
 
-	return cgroup_tree_died(e->sampling->tree, cgroup_id, e->c->set.grace_s * 1e9);
+	return cgroup_tree_died(session_tree(e->c->session), cgroup_id, e->c->set.grace_s * 1e9);
 }
 
 static void fold(struct collector_event *e)
 {
-	e->status.folded += sampler_fold(e->sampling->sampler, is_dead, e);
-	e->status.displaced += sampler_make_room(e->sampling->sampler);
-	cgroup_tree_forget_dead(e->sampling->tree, 2 * e->c->set.grace_s * 1e9);
+	e->status.folded += sampler_fold(opened(e)->sampler, is_dead, e);
+	e->status.displaced += sampler_make_room(opened(e)->sampler);
 }
 
 /* Log the unresolved names at the start and whenever their number changes. */
@@ -160,13 +160,13 @@ static int tick(struct collector *c, struct err *err)
 	double now = now_s();
 	int ret = 0;
 
-	for_each_event (e, c)
-		sampler_tick(e->sampling->sampler);
-	follow_cgroups(c, false, true);
+	session_tick(c->session);
+	follow_cgroups(c, true);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)
 			fold(e);
+		cgroup_tree_forget_dead(session_tree(c->session), 2 * c->set.grace_s * 1e9);
 	}
 	ret = ret ?: status_tick(c, now, err);
 	if (!ret) /* both events select by the same names */
@@ -185,14 +185,8 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
 	int users_ms = c->users ? control_timeout_ms(c->users) : -1;
 
-	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++) {
-		bool open = wait_s <= 0 && i < c->n_events;
-
-		fds[FD_CGROUPS + i] = (struct pollfd){
-			.fd = open ? cgroup_tree_fd(c->event[i].sampling->tree) : -1,
-			.events = POLLIN,
-		};
-	}
+	fds[FD_CGROUPS] = (struct pollfd){ .fd = wait_s <= 0 ? session_fd(c->session) : -1,
+					   .events = POLLIN };
 	fds[FD_CONTROL] =
 		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
 	/* user requests beyond the limit wait, like other work that others cause */
@@ -219,11 +213,8 @@ static void answer(struct collector *c, struct control *socket, enum ibs_work ki
 
 int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err)
 {
-	bool changed = false;
+	const bool changed = fds[FD_CGROUPS].fd >= 0 && fds[FD_CGROUPS].revents;
 	int ret = 0;
-
-	for (int i = FD_CGROUPS; i < FD_CGROUPS + COLLECTOR_EVENTS; i++)
-		changed |= fds[i].fd >= 0 && fds[i].revents;
 
 	answer(c, c->control, IBS_WORK_CONTROL);
 	answer(c, c->users, IBS_WORK_USERS);
@@ -232,7 +223,7 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 		return c->broken;
 	}
 	if (changed || now_s() >= c->next_follow_s)
-		follow_cgroups(c, changed, false);
+		follow_cgroups(c, false);
 	if (now_s() >= c->next_step_s - EARLY_S)
 		ret = budget_step(c, err);
 	if (!ret && now_s() >= c->next_tick_s - EARLY_S) {
@@ -252,15 +243,11 @@ void collector_reload(struct collector *c)
 
 int collector_finish(struct collector *c, int ret, struct err *err)
 {
-	bool sampling = c->running;
 	struct err last;
 
-	for_each_event (e, c)
-		sampling &= e->sampling->sampler != NULL;
-	if (sampling) {
+	if (c->running && session_is_open(c->session)) {
 		sd_notify(0, "STOPPING=1");
-		for_each_event (e, c)
-			sampler_stop(e->sampling->sampler);
+		session_stop(c->session);
 		for_each_event (e, c)
 			collector_names_update(e); /* groups since the last tick */
 		if (status_update(c, now_s(), ret ? &last : err))
@@ -271,8 +258,8 @@ int collector_finish(struct collector *c, int ret, struct err *err)
 	budget_close(c);
 	if (c->stats_fd >= 0)
 		close(c->stats_fd);
+	session_close(c->session);
 	for (int i = COLLECTOR_EVENTS - 1; i >= 0; i--) {
-		sampling_release(&c->set.sampling[i]);
 		if (c->event[i].pins && c->set.unpin)
 			pins_remove(c->event[i].pins);
 		pins_close(c->event[i].pins);

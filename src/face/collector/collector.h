@@ -24,13 +24,14 @@ struct collector;
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err);
 void collector_free(struct collector *c); /* accepts NULL */
 
+struct session *collector_session(const struct collector *c);
 const struct collector_settings *collector_settings(const struct collector *c);
 void collector_help(const struct collector *c, FILE *f);
 
 /* Lock the pin directory, listen for requests, sample. Return: 0 or a negative errno with @err. */
 int collector_open(struct collector *c, struct err *err);
 
-#define COLLECTOR_FDS (2 + COLLECTOR_EVENTS)
+#define COLLECTOR_FDS 3
 
 /* Set the descriptors to poll. Return: timeout in ms; -1: none. */
 int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS]);

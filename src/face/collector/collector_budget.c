@@ -47,7 +47,7 @@ static void check_allowance(const struct collector_event *e)
 
 	/* only for PMU interrupts */
 	if (!percent || percent >= 100 || !max_rate || b->nmi_source == IBS_NMI_ASSUMED ||
-	    e->sampling->info.simulated)
+	    opened(e)->info.simulated)
 		return;
 	allowed = percent / 100.0 * 1e9 / max_rate;
 	if (takes <= ALLOWANCE * allowed)
@@ -74,30 +74,31 @@ void budget_close(struct collector *c)
 		close_governor(&c->event[i].budget);
 }
 
-static __u64 longest_period(const struct sampling *s)
+static __u64 longest_period(const struct collector_event *e)
 {
+	const struct session_event *s = opened(e);
 	uint64_t min, max;
 
 	if (s->opts.attr.freq)
 		return 0;
 	if (s->info.simulated)
 		return s->info.period > SIM_MAX_PERIOD ? s->info.period : SIM_MAX_PERIOD;
-	event_period_bounds(s->event.pmu, &s->cpu, &min, &max);
+	event_period_bounds(s->spec->pmu, session_cpu(e->c->session), &min, &max);
 	return max;
 }
 
 static int open_governor(struct collector_event *e, struct err *err)
 {
-	const struct sampling *sampling = e->sampling;
+	const struct session_event *of = opened(e);
 	struct budget *b = &e->budget;
 	struct ibs_meta_status *st = &e->status;
 	struct governor_config config = {
 		.budget = e->c->set.max_overhead / e->c->n_events,
-		.floor = sampling->info.period,
-		.max = longest_period(sampling),
+		.floor = of->info.period,
+		.max = longest_period(e),
 		.bpf_max_ns = e->c->set.max_bpf_ns,
 		.rss_max = e == e->c->event ? e->c->rss_max : 0,
-		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
+		.n_cpus = sampler_counts(of->sampler)->n_cpus,
 	};
 	struct governor *governor;
 	__u64 *seen;
@@ -122,8 +123,8 @@ static int open_governor(struct collector_event *e, struct err *err)
 	b->timing = false;
 	b->unseen = st->unseen;
 	b->unseen_ops_s = 0;
-	if (governor_period(b->governor) != sampler_period(sampling->sampler)) {
-		int ret = sampler_set_period(sampling->sampler, governor_period(b->governor), err);
+	if (governor_period(b->governor) != sampler_period(of->sampler)) {
+		int ret = sampler_set_period(of->sampler, governor_period(b->governor), err);
 
 		if (ret)
 			return ret;
@@ -136,7 +137,7 @@ static int open_governor(struct collector_event *e, struct err *err)
 
 int budget_open(struct collector *c, struct err *err)
 {
-	const struct sampling *first = c->event[0].sampling;
+	const struct session_event *first = opened(c->event);
 	int ret = 0;
 
 	c->rss_max = c->set.max_rss_bytes
@@ -165,12 +166,11 @@ int budget_reopen(struct collector *c, bool *paused, struct err *err)
 	int ret;
 
 	*paused = collector_must_calibrate(c);
-	for_each_event (e, c)
-		if (*paused)
-			sampler_stop(e->sampling->sampler);
+	if (*paused)
+		session_stop(c->session);
 	ret = budget_open(c, err);
 	for_each_event (e, c)
-		ret = ret ?: sampler_start(e->sampling->sampler, err);
+		ret = ret ?: sampler_start(opened(e)->sampler, err);
 	return ret;
 }
 
@@ -179,7 +179,7 @@ static void event_timed(struct collector_event *e, bool on)
 	struct budget *b = &e->budget;
 	__u64 ns, runs;
 
-	if (sampler_run_time(e->sampling->sampler, &ns, &runs))
+	if (sampler_run_time(opened(e)->sampler, &ns, &runs))
 		return;
 	if (!on && b->timing && ns >= b->timed_ns && runs > b->timed_runs) {
 		b->windows++;
@@ -202,7 +202,7 @@ void budget_timed(struct collector *c, bool on)
 static void log_decision(struct collector_event *e, const struct governor_decision *d, __u64 old)
 {
 	const char *why = governor_reason_help(d->why),
-		   *of = e->c->n_events > 1 ? e->sampling->event.pmu : "";
+		   *of = e->c->n_events > 1 ? opened(e)->spec->pmu : "";
 	const char *sep = *of ? ": " : "";
 	struct budget *b = &e->budget;
 	double percent = 100 * d->overhead;
@@ -227,7 +227,7 @@ static void log_decision(struct collector_event *e, const struct governor_decisi
 
 static int act(struct collector_event *e, const struct governor_decision *d, struct err *err)
 {
-	struct sampler *sampler = e->sampling->sampler;
+	struct sampler *sampler = opened(e)->sampler;
 	struct budget *b = &e->budget;
 	__u64 old = sampler_period(sampler);
 	int ret = 0;
@@ -285,7 +285,7 @@ static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
 		 struct governor_decision *d)
 {
 	struct budget *b = &e->budget;
-	struct sampler *sampler = e->sampling->sampler;
+	struct sampler *sampler = opened(e)->sampler;
 	const struct counts *counts = sampler_counts(sampler);
 	struct governor_input in = {
 		.time_ns = clock_ns(CLOCK_MONOTONIC),
@@ -362,7 +362,7 @@ static void event_status(struct collector_event *e, double now_s, double passed)
 	st->governor_state = b->state;
 	st->governor_reason = b->reason;
 	st->governor_retry_ns = b->retry_s && left > 0 ? clock_ns(CLOCK_BOOTTIME) + left * 1e9 : 0;
-	st->period_asked = e->sampling->info.period;
+	st->period_asked = opened(e)->info.period;
 	st->nmi_ns = b->nmi_ns;
 	st->nmi_source = b->nmi_source;
 }
@@ -400,7 +400,7 @@ void budget_status(struct collector *c, double now_s)
 #define CALIBRATE_S 0.4
 
 /* Prefer the current CPU. */
-static unsigned int choose_cpu(const struct sampling *s)
+static unsigned int choose_cpu(const struct session_event *s)
 {
 	int here = sched_getcpu();
 
@@ -413,11 +413,11 @@ static unsigned int choose_cpu(const struct sampling *s)
 static void measure(struct collector_event *e)
 {
 	struct budget *b = &e->budget;
-	unsigned int cpu = choose_cpu(e->sampling);
+	unsigned int cpu = choose_cpu(opened(e));
 	struct sample_cost cost;
 	struct err why = { "" };
 
-	if (sample_cost_floor(&e->sampling->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
+	if (sample_cost_floor(&opened(e)->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
 		b->measured_ns = -1;
 		log_info("the cost of a sample without BPF cannot be measured (%s); assuming %d ns",
 			 why.text, NMI_ASSUMED_NS);
@@ -425,7 +425,7 @@ static void measure(struct collector_event *e)
 	}
 	b->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
 	log_info("measured %.0f ns (+-%.0f) per sample of %s without BPF, on CPU %u", cost.ns,
-		 cost.spread_ns, e->sampling->event.pmu, cpu);
+		 cost.spread_ns, opened(e)->spec->pmu, cpu);
 }
 
 static bool must_measure(const struct collector_event *e)

@@ -33,7 +33,6 @@ struct budget {
 /* An event, and the state that belongs to it alone. */
 struct collector_event {
 	struct collector *c;
-	struct sampling *sampling; /* of c->set */
 	struct pins *pins;
 	struct ibs_meta_status
 		status;	   /* members about all events are current only in that of the first */
@@ -50,6 +49,7 @@ struct collector {
 	unsigned int n_events;
 	struct settings_source source;
 	struct collector_settings set;
+	struct session *session;
 	struct live_options live;
 	unsigned int live_bits; /* enum sampler_live: changed live since the options were read */
 	struct ibs_push_counts pushed, pushed_before; /* pushed_before: by earlier collectors */
@@ -78,10 +78,15 @@ struct collector {
 #define for_each_event(e, c) \
 	for (struct collector_event *e = (c)->event; e < (c)->event + (c)->n_events; e++)
 
+static inline const struct session_event *opened(const struct collector_event *e)
+{
+	return session_event(e->c->session, e - e->c->event);
+}
+
 /* Sampling within a budget: feeds the governor and carries out its decisions. */
 
 /*
- * Call between sampling_open() and sampler_start(): measures the cost of a sample, if unknown, and
+ * Call between session_open() and sampler_start(): measures the cost of a sample, if unknown, and
  * starts with the configured period, or with a longer one that was needed before. Return: 0 or a
  * negative errno with @err.
  */
@@ -110,12 +115,12 @@ void budget_close(struct collector *c);
 /* True if collector_calibrate() will measure; nothing else may sample meanwhile. */
 bool collector_must_calibrate(struct collector *c);
 
-/* Set budget.nmi_ns of all events, between sampling_open() and sampler_start(). Measures once. */
+/* Set budget.nmi_ns of all events, between session_open() and sampler_start(). Measures once. */
 void collector_calibrate(struct collector *c);
 
 /*
  * Start watching the machine: status_tick() detects, logs and counts clock changes, suspends and
- * other users of the PMU. Call after each sampling_open().
+ * other users of the PMU. Call after each session_open().
  */
 void machine_watch_start(struct collector *c);
 
@@ -142,6 +147,9 @@ int collector_begin(struct collector *c, struct err *err);
 int collector_replace(struct collector *c, struct collector_settings *fresh, bool *usage,
 		      struct err *err);
 
+/* Take over @fresh, without what only a start can change. Return: the old options, to be closed. */
+struct collector_settings settings_replace(struct collector *c, struct collector_settings *fresh);
+
 /* Reload the options. Return: as collector_replace(). */
 int reload_options(struct collector *c, bool *usage, struct err *err);
 
@@ -166,7 +174,7 @@ int status_update(struct collector *c, double now_s, struct err *err);
 /* Call once a second: updates the status and watches the machine. */
 int status_tick(struct collector *c, double now_s, struct err *err);
 
-/* Write the texts that change only when sampling begins, after sampling_open(). */
+/* Write the texts that change only when sampling begins, after session_open(). */
 void status_begin(struct collector_event *e);
 /* Write the options set live. */
 void status_live(struct collector *c);

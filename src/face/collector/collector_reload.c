@@ -14,10 +14,10 @@
  * been changed live, and latency and processes if it tests for them anyway. Anything else would
  * cost each sample instructions.
  */
-static unsigned int live_bits(const struct collector_event *e)
+static unsigned int live_bits(const struct collector *c)
 {
-	const struct selection *sel = &e->sampling->opts.sel;
-	unsigned int bits = e->c->live_bits;
+	const struct selection *sel = &c->set.sampling.select.sel;
+	unsigned int bits = c->live_bits;
 
 	if (sel->min_lat || sel->max_lat)
 		bits |= SAMPLER_LIVE_LATENCY;
@@ -29,7 +29,7 @@ static unsigned int live_bits(const struct collector_event *e)
 /* Sampling has not started, so all counts are from earlier collectors. */
 static int log_adopted(struct collector_event *e, const char *dir, struct err *err)
 {
-	struct sampler *sampler = e->sampling->sampler;
+	struct sampler *sampler = opened(e)->sampler;
 	struct pmu_state pmu;
 	struct ledger l;
 	int ret;
@@ -68,18 +68,19 @@ static int remove_second_pins(struct collector *c, struct err *err)
 	return ret;
 }
 
+static int open_session(struct collector *c, struct err *err)
+{
+	struct sampling_opts *o = &c->set.sampling;
+
+	o->live = live_bits(c);
+	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++)
+		o->event[i].pins = c->event[i].pins;
+	return session_open(c->session, o, err);
+}
+
 static int begin_event(struct collector_event *e, struct err *err)
 {
-	struct sampling *sampling = e->sampling;
-	int ret;
-
-	sampling->opts.pins = e->pins;
-	sampling->opts.count_ops = true;
-	sampling->opts.sel.live = live_bits(e);
-	ret = sampling_open(sampling, err);
-	if (ret)
-		return ret;
-	sampler_fold_into(sampling->sampler, collector_heir, e);
+	sampler_fold_into(opened(e)->sampler, collector_heir, e);
 	status_begin(e);
 	return log_adopted(e, pins_dir(e->pins), err);
 }
@@ -88,12 +89,11 @@ int collector_begin(struct collector *c, struct err *err)
 {
 	int ret;
 
-	c->n_events = settings_n_events(&c->set);
-	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++) {
+	c->n_events = c->set.sampling.n_events;
+	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++)
 		c->event[i].c = c;
-		c->event[i].sampling = &c->set.sampling[i];
-	}
 	ret = c->n_events > 1 ? open_second_pins(c, true, err) : 0;
+	ret = ret ?: open_session(c, err);
 	for_each_event (e, c)
 		ret = ret ?: begin_event(e, err);
 	if (ret)
@@ -102,8 +102,7 @@ int collector_begin(struct collector *c, struct err *err)
 	machine_watch_start(c);
 	c->next_follow_s = 0;
 	ret = budget_open(c, err);
-	for_each_event (e, c)
-		ret = ret ?: sampler_start(e->sampling->sampler, err);
+	ret = ret ?: session_start(c->session, err);
 	for_each_event (e, c)
 		pins_meta(e->pins)->outlives = pins_have_links(e->pins);
 	if (!ret && c->n_events == 1)
@@ -111,44 +110,36 @@ int collector_begin(struct collector *c, struct err *err)
 	return ret ?: status_update(c, now_s(), err);
 }
 
-static void release(struct collector_settings *s)
+struct collector_settings settings_replace(struct collector *c, struct collector_settings *fresh)
 {
-	for (int i = 0; i < COLLECTOR_EVENTS; i++)
-		sampling_release(&s->sampling[i]);
+	struct collector_settings old = c->set;
+
+	strcpy(fresh->control, old.control);
+	c->set = *fresh;
+	c->set.extra = old.extra;
+	old.extra = fresh->extra;
+	return old;
 }
 
 int collector_replace(struct collector *c, struct collector_settings *fresh, bool *usage,
 		      struct err *err)
 {
 	struct collector_settings old;
-	void *extra = c->set.extra;
 	int ret;
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_s() * 1e6));
 	if (c->opts.closing)
 		c->opts.closing();
-	for_each_event (e, c)
-		sampler_stop(e->sampling->sampler);
+	session_stop(c->session);
 	status_update(c, now_s(), err);
-	release(&c->set);
-	old = c->set;
-	strcpy(fresh->control, old.control);
-	old.extra = fresh->extra;
-	c->set = *fresh;
-	c->set.extra = extra;
-	settings_moved(&c->set);
+	old = settings_replace(c, fresh);
 	ret = collector_begin(c, err);
 	if (ret) {
-		*usage = settings_usage(&c->set);
-		c->set.extra = old.extra;
-		settings_close(&c->set);
-		c->set = old;
-		c->set.extra = extra;
-		settings_moved(&c->set);
+		*usage = session_usage(c->session);
+		old = settings_replace(c, &old);
 		c->broken = collector_begin(c, &c->broken_err);
-	} else {
-		settings_close(&old);
 	}
+	settings_close(&old);
 	sd_notify(0, "READY=1");
 	return ret;
 }
@@ -165,11 +156,9 @@ static int parse_again(struct collector *c, struct collector_settings *out, bool
 		return ret;
 	if (strcmp(out->pin_dir, c->set.pin_dir))
 		return err_set(err, -EINVAL, "--pin-dir cannot be changed without a restart");
-	if (out->sampling[0].select.explain)
+	if (out->sampling.select.explain)
 		return err_set(err, -EINVAL, "--explain cannot be given to a running collector");
-	ret = settings_prepare(out, err);
-	*usage = settings_usage(out);
-	return ret;
+	return session_check(&out->sampling, usage, err);
 }
 
 int reload_options(struct collector *c, bool *usage, struct err *err)

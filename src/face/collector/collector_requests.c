@@ -18,17 +18,17 @@
 /* Options not listed take effect by reopening the events. */
 static const struct live_row {
 	const char *name;
-	unsigned int change; /* enum sampling_change: changed without a pause */
+	bool live;	     /* see session_apply() */
 	bool at_once;	     /* does not affect sampling */
 	bool governs;	     /* restarts the governor */
 	const char *refused; /* not settable live: what to do instead */
 } live_rows[] = {
-	{ "min-lat", .change = SAMPLING_LATENCY },
-	{ "max-lat", .change = SAMPLING_LATENCY },
-	{ "pid", .change = SAMPLING_PROCESSES },
-	{ "cgroup", .change = SAMPLING_CGROUPS },
-	{ "container", .change = SAMPLING_CGROUPS },
-	{ "period", .change = SAMPLING_PERIOD, .governs = true },
+	{ "min-lat", .live = true },
+	{ "max-lat", .live = true },
+	{ "pid", .live = true },
+	{ "cgroup", .live = true },
+	{ "container", .live = true },
+	{ "period", .live = true, .governs = true },
 	{ "max-overhead", .governs = true },
 	{ "nmi-cost", .governs = true },
 	{ "max-bpf-time", .governs = true },
@@ -88,7 +88,6 @@ static int check_name(struct collector *c, const struct control_line *l, struct 
 /* Requirements of a change. */
 struct change {
 	bool any, reopen, governs;
-	unsigned int change;
 };
 
 static void plan_names(struct change *p, const struct live_options *names,
@@ -101,21 +100,9 @@ static void plan_names(struct change *p, const struct live_options *names,
 		if (live_options_same(old, next, name))
 			continue;
 		p->any = true;
-		p->change |= row->change;
 		p->governs |= row->governs;
-		p->reopen |= !row->change && !row->at_once && !row->governs;
+		p->reopen |= !row->live && !row->at_once && !row->governs;
 	}
-}
-
-static void copy_at_once(struct collector_settings *s, const struct collector_settings *fresh)
-{
-	s->grace_s = fresh->grace_s;
-	s->unpin = fresh->unpin;
-	s->max_overhead = fresh->max_overhead;
-	s->overhead_given = fresh->overhead_given;
-	s->nmi_ns = fresh->nmi_ns;
-	s->max_bpf_ns = fresh->max_bpf_ns;
-	s->max_rss_bytes = fresh->max_rss_bytes;
 }
 
 static enum control_result failed(bool usage)
@@ -125,58 +112,41 @@ static enum control_result failed(bool usage)
 
 /* @fresh: parsed and prepared; taken over or closed. *@how: description of what was done */
 static enum control_result reopen(struct collector *c, struct collector_settings *fresh,
-				  const struct change *plan, const char **how, struct err *err)
+				  const char **how, struct err *err)
 {
 	bool usage = false;
 
 	/* so that the next change needs no pause */
-	c->live_bits |= sampling_change_needs(plan->change);
+	c->live_bits |= session_apply_needs(c->session, &fresh->sampling);
 	if (collector_replace(c, fresh, &usage, err))
 		return failed(usage);
 	*how = "reopened: sampling paused for a moment";
 	for_each_event (e, c)
-		if (!sampler_adopted(e->sampling->sampler))
+		if (!sampler_adopted(opened(e)->sampler))
 			*how = "reopened: counters start from zero";
 	return CONTROL_OK;
-}
-
-/* sampling_change() of all events, or of none. */
-static int change_all(struct collector *c, struct collector_settings *fresh, unsigned int what,
-		      struct err *err)
-{
-	struct err again;
-	unsigned int i;
-	int ret = 0;
-
-	if (settings_n_events(fresh) != c->n_events)
-		return 1;
-	for (i = 0; !ret && i < c->n_events; i++)
-		ret = sampling_change(&c->set.sampling[i], &fresh->sampling[i], what, err);
-	if (ret)
-		for (i--; i-- > 0;)
-			sampling_change(&c->set.sampling[i], &fresh->sampling[i], what, &again);
-	return ret;
 }
 
 /* Change the options, reopening the events only if needed. */
 static enum control_result apply(struct collector *c, struct collector_settings *fresh,
 				 const struct change *plan, const char **how, struct err *err)
 {
-	bool usage, paused = false;
-	int ret = 1;
+	bool usage = false, paused = false;
+	int ret = plan->reopen ? 1 : session_apply(c->session, &fresh->sampling, err);
 
-	if (!plan->reopen)
-		ret = plan->change ? change_all(c, fresh, plan->change, err) : 0;
 	if (ret > 0)
-		return reopen(c, fresh, plan, how, err);
+		return reopen(c, fresh, how, err);
 	if (!ret) {
-		copy_at_once(&c->set, fresh);
+		struct collector_settings old = settings_replace(c, fresh);
+
+		settings_close(&old);
 		ret = plan->governs ? budget_reopen(c, &paused, err) : 0;
 		c->broken = ret;
 		c->broken_err = *err;
+	} else {
+		usage = session_usage(c->session);
+		settings_close(fresh);
 	}
-	usage = settings_usage(fresh);
-	settings_close(fresh);
 	*how = paused ? "changed: sampling paused while the cost of a sample was measured"
 		      : "changed while sampling";
 	return ret ? failed(usage) : CONTROL_OK;
@@ -206,6 +176,7 @@ static enum control_result change(struct collector *c, struct live_options *next
 	struct collector_settings fresh;
 	struct change plan = {};
 	const char *how = "";
+	bool usage;
 
 	plan_names(&plan, &old, &old, next);
 	plan_names(&plan, next, &old, next);
@@ -216,8 +187,8 @@ static enum control_result change(struct collector *c, struct live_options *next
 	}
 	if (settings_parse(&c->source, next, &fresh, err)) {
 		settings_close(&fresh);
-	} else if (settings_prepare(&fresh, err)) {
-		result = failed(settings_usage(&fresh));
+	} else if (session_check(&fresh.sampling, &usage, err)) {
+		result = failed(usage);
 		settings_close(&fresh);
 	} else {
 		c->live = *next; /* status_live() of a reopened sampler shows it */
@@ -288,7 +259,7 @@ static int check_names_exist(struct collector *c, const struct control_request *
 
 	if (!opts.n_cgroups && !opts.n_containers)
 		return 0;
-	cgroup_source_of_tree(&src, c->set.sampling[0].tree, c->set.sampling[0].names);
+	cgroup_source_of_tree(&src, session_tree(c->session), session_names(c->session));
 	ret = cgroup_select_open(&src, &opts, &select, err);
 	cgroup_select_close(select);
 	if (ret == -ENOENT) {
@@ -402,9 +373,9 @@ static enum control_result ledger(struct collector *c, const struct control_requ
 	if (want_json(r, &json, err))
 		return CONTROL_USAGE;
 	for_each_event (e, c) {
-		if (sampler_ledger(e->sampling->sampler, &l, &pmu, err))
+		if (sampler_ledger(opened(e)->sampler, &l, &pmu, err))
 			return CONTROL_FAILED;
-		ledger_print_line(out, c->n_events > 1 ? e->sampling->event.pmu : NULL, &l, json);
+		ledger_print_line(out, c->n_events > 1 ? opened(e)->spec->pmu : NULL, &l, json);
 	}
 	return CONTROL_OK;
 }
@@ -422,7 +393,7 @@ static enum control_result status(struct collector *c, const struct control_requ
 	ret = status_update(c, now_s(), err);
 	for_each_event (e, c) {
 		of[n].meta = *pins_meta(e->pins);
-		ret = ret ?: sampler_snapshot(e->sampling->sampler, &of[n].now, err);
+		ret = ret ?: sampler_snapshot(opened(e)->sampler, &of[n].now, err);
 		n++;
 	}
 	if (!ret)

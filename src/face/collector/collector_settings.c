@@ -166,8 +166,8 @@ static size_t option_sets(const struct settings_source *src, struct collector_se
 			  struct option_set *out)
 {
 	const struct option_set own[] = {
-		{ "Sampling", sampling_options, sampling_n_options, &s->sampling[0] },
-		{ "Selection", select_option_rows, select_option_n_rows, &s->sampling[0].select },
+		{ "Sampling", sampling_options, sampling_n_options, &s->sampling },
+		{ "Selection", select_option_rows, select_option_n_rows, &s->sampling.select },
 		{ "Operation", ROWS(operation_rows), s },
 		{ "Control socket", ROWS(control_rows), s },
 		{ "Resource limits", ROWS(limit_rows), s },
@@ -195,7 +195,12 @@ int settings_read_config(struct settings_source *src, struct err *err)
 /* With -F the kernel chooses the period: there is nothing to govern. */
 static int check_budget(struct collector_settings *s, struct err *err)
 {
-	if (!s->sampling[0].event.rate.has_freq && !s->sampling[0].rate.has_freq)
+	const struct sampling_event *e = s->sampling.event;
+	bool has_freq = e->rate.has_freq;
+
+	for (unsigned int i = 0; i < s->sampling.n_events; i++)
+		has_freq |= e[i].spec.rate.has_freq;
+	if (!has_freq)
 		return 0;
 	if (s->overhead_given && s->max_overhead)
 		return err_set(err, -EINVAL,
@@ -208,7 +213,7 @@ static int check_budget(struct collector_settings *s, struct err *err)
 /* Counters are pinned for other readers, so they must not hold kernel addresses. */
 static int check_slabs(const struct collector_settings *s, struct err *err)
 {
-	if (!(s->sampling[0].labels >> LABEL_SLAB & 1))
+	if (!(s->sampling.labels >> LABEL_SLAB & 1))
 		return 0;
 	return err_set(err, -EINVAL,
 		       "--by slab: counters that other users can read must not have kernel "
@@ -230,21 +235,21 @@ static int check_users(struct collector_settings *s, struct err *err)
 			       "--pin-mode %04o lets all users read all counters, so --user-socket "
 			       "protects nothing: use 0600, or 0640 for a group",
 			       s->pin_mode);
-	if (users && !(labels_by(s->sampling[0].labels) & IBS_BY_CGROUP))
+	if (users && !(labels_by(s->sampling.labels) & IBS_BY_CGROUP))
 		return err_set(err, -EINVAL,
 			       "--user-socket needs counters of cgroups: add cgroup, container or "
 			       "pod to --by");
 	return 0;
 }
 
-static void set_defaults(struct collector_settings *s, unsigned int nth_event)
+static void set_defaults(struct collector_settings *s)
 {
 	memset(s, 0, sizeof(*s));
-	sampling_init(&s->sampling[0]);
-	s->sampling[0].labels = LABELS_SERVED;
-	s->sampling[0].wait_for_names = true;
-	s->sampling[0].takes_two = true;
-	s->sampling[0].nth_event = nth_event;
+	sampling_init(&s->sampling);
+	s->sampling.labels = LABELS_SERVED;
+	s->sampling.wait_for_names = true;
+	s->sampling.takes_two = true;
+	s->sampling.sampler.count_ops = true;
 	s->pin_mode = PIN_MODE_DEFAULT;
 	s->grace_s = GRACE_S;
 	s->max_overhead = MAX_OVERHEAD;
@@ -256,15 +261,30 @@ static void set_defaults(struct collector_settings *s, unsigned int nth_event)
 	log_set_verbose(false);
 }
 
-/* Parse the options for one of the events into sampling[0]. */
-static int parse_event(const struct settings_source *src, const struct live_options *live,
-		       unsigned int nth_event, struct collector_settings *s, struct err *err)
+/* The pins of the first event are found in the same place whether there are two or not. */
+static void put_op_first(struct sampling_opts *o)
+{
+	const struct sampling_event first = o->event[0];
+
+	if (o->n_events == 1 || !sampling_of_fetch(o))
+		return;
+	o->event[0] = o->event[1];
+	o->event[1] = first;
+}
+
+static int check(struct collector_settings *s, struct err *err)
+{
+	return check_slabs(s, err) ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_check(&s->sampling, err);
+}
+
+int settings_parse(const struct settings_source *src, const struct live_options *live,
+		   struct collector_settings *s, struct err *err)
 {
 	struct option_set sets[SETS_MAX];
 	size_t n;
 	int ret = 0;
 
-	set_defaults(s, nth_event);
+	set_defaults(s);
 	s->extra = src->extra ? xcalloc(1, src->extra->size) : NULL;
 	n = option_sets(src, s, sets);
 	for (size_t i = 0; i < n; i++) {
@@ -274,7 +294,7 @@ static int parse_event(const struct settings_source *src, const struct live_opti
 	s->config = options_config(src->argc, src->argv);
 	if (s->config)
 		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
-	s->sampling[0].events[0] = 0; /* -e on the command line replaces -e in the file */
+	s->sampling.events[0] = 0; /* -e on the command line replaces -e in the file */
 	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);
 	if (!ret && optind < src->argc)
 		ret = err_set(err, -EINVAL,
@@ -283,48 +303,11 @@ static int parse_event(const struct settings_source *src, const struct live_opti
 	for (size_t i = 0; i < n; i++)
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, n, err);
-	return ret ?: check_slabs(s, err) ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling[0], err);
-}
-
-int settings_parse(const struct settings_source *src, const struct live_options *live,
-		   struct collector_settings *s, struct err *err)
-{
-	int ret = parse_event(src, live, 0, s, err);
-
-	if (!ret && settings_n_events(s) > 1) {
-		const bool fetch = sampling_of_fetch(&s->sampling[0]);
-		struct collector_settings other;
-
-		ret = parse_event(src, live, 1, &other, err);
-		s->sampling[fetch] = s->sampling[0];
-		s->sampling[!fetch] = other.sampling[0];
-		settings_moved(s);
-		s->max_overhead = other.max_overhead ? s->max_overhead : 0;
-		free(other.extra);
-	}
+	ret = ret ?: check(s, err);
+	put_op_first(&s->sampling);
 	if (!ret && src->extra && src->extra->check)
 		ret = src->extra->check(s, err);
 	return ret;
-}
-
-void settings_moved(struct collector_settings *s)
-{
-	for (unsigned int i = 0; i < settings_n_events(s); i++)
-		sampling_moved(&s->sampling[i]);
-}
-
-int settings_prepare(struct collector_settings *s, struct err *err)
-{
-	int ret = 0;
-
-	for (unsigned int i = 0; !ret && i < settings_n_events(s); i++)
-		ret = sampling_prepare(&s->sampling[i], err);
-	return ret;
-}
-
-bool settings_usage(const struct collector_settings *s)
-{
-	return s->sampling[0].usage || s->sampling[1].usage;
 }
 
 const struct option_row *settings_find_option(const struct settings_source *src, const char *name)
@@ -354,8 +337,7 @@ void settings_command_line(const struct settings_source *src, char *out, size_t 
 
 void settings_close(struct collector_settings *s)
 {
-	for (int i = 0; i < COLLECTOR_EVENTS; i++)
-		sampling_close(&s->sampling[i]);
+	sampling_free(&s->sampling);
 	free(s->extra);
 	s->extra = NULL;
 }

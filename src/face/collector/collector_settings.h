@@ -82,10 +82,10 @@ struct collector_opts {
 	void (*closing)(void);
 };
 
-#define COLLECTOR_EVENTS 2
+#define COLLECTOR_EVENTS SESSION_EVENTS
 
 struct collector_settings {
-	struct sampling sampling[COLLECTOR_EVENTS]; /* with two events, the first is ibs_op */
+	struct sampling_opts sampling; /* with two events, the first is ibs_op */
 	const char *config;			    /* NULL: none */
 	bool config_check, unpin;
 	char pin_dir[256];
@@ -123,16 +123,6 @@ int settings_read_config(struct settings_source *src, struct err *err);
  */
 int settings_parse(const struct settings_source *src, const struct live_options *live,
 		   struct collector_settings *out, struct err *err);
-
-static inline unsigned int settings_n_events(const struct collector_settings *s)
-{
-	return s->sampling[0].n_events == COLLECTOR_EVENTS ? COLLECTOR_EVENTS : 1;
-}
-
-/* Like sampling_moved(), sampling_prepare() and sampling.usage, for all events. */
-void settings_moved(struct collector_settings *s);
-int settings_prepare(struct collector_settings *s, struct err *err);
-bool settings_usage(const struct collector_settings *s);
 
 /* NULL: unknown option. */
 const struct option_row *settings_find_option(const struct settings_source *src, const char *name);

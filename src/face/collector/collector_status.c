@@ -66,7 +66,7 @@ static void add_bpf_time(struct collector_event *e, __u64 seen)
 	__u64 ns, runs, new_samples = seen - e->stats_seen;
 
 	e->stats_seen = seen;
-	if (sampler_run_time(e->sampling->sampler, &ns, &runs) || !runs)
+	if (sampler_run_time(opened(e)->sampler, &ns, &runs) || !runs)
 		return;
 	st->bpf_runs += new_samples;
 	st->bpf_ns += (double)ns / runs * new_samples;
@@ -161,7 +161,7 @@ static void watch_clocks(struct collector *c)
 	log_info("the machine was suspended for %.3f s; restarting the events",
 		 change.slept_ns / 1e9);
 	for_each_event (e, c)
-		if (sampler_restart(e->sampling->sampler, &err))
+		if (sampler_restart(opened(e)->sampler, &err))
 			log_warn("%s; trying again in a second", err.text);
 }
 
@@ -176,10 +176,10 @@ static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
 		e->status.pmu_shared++;
 		log_warn("another user of %s (perf, another ibscope) shares the PMU; sampling "
 			 "pauses during its turns",
-			 e->sampling->event.pmu);
+			 opened(e)->spec->pmu);
 	} else if (!shared && e->shared) {
 		log_info("the PMU is no longer shared");
-		if (sampler_pmu_alone(e->sampling->sampler, &err))
+		if (sampler_pmu_alone(opened(e)->sampler, &err))
 			log_warn("%s", err.text);
 	}
 	e->shared = shared;
@@ -192,7 +192,7 @@ static int update_event(struct collector_event *e, bool ticks, struct err *err)
 	struct ibs_meta_status *st = &e->status;
 	struct pmu_state pmu;
 	struct ledger ledger;
-	int ret = sampler_ledger(e->sampling->sampler, &ledger, &pmu, err);
+	int ret = sampler_ledger(opened(e)->sampler, &ledger, &pmu, err);
 
 	if (ret)
 		return ret;
@@ -213,8 +213,8 @@ static int update_event(struct collector_event *e, bool ticks, struct err *err)
 	st->cpus_went = pmu.went;
 	st->cpus_came = pmu.came;
 	st->cpus = pmu.cpus;
-	st->period = sampler_period(e->sampling->sampler);
-	st->memory_bytes = sampler_memory_used(e->sampling->sampler)->total;
+	st->period = sampler_period(opened(e)->sampler);
+	st->memory_bytes = sampler_memory_used(opened(e)->sampler)->total;
 	return 0;
 }
 
@@ -262,7 +262,7 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 
 		e->status = merged_status(e);
 		e->status.unresolved =
-			sampling_unresolved(e->sampling, unresolved, sizeof(unresolved));
+			session_unresolved(c->session, unresolved, sizeof(unresolved));
 		pins_write_begin(&meta->seq);
 		meta->status = e->status;
 		memcpy(meta->unresolved, unresolved, sizeof(unresolved));
@@ -296,7 +296,7 @@ static void resume_sums(struct collector *c)
 
 void status_begin(struct collector_event *e)
 {
-	const struct sampling *sampling = e->sampling;
+	const struct session_event *of = opened(e);
 	struct ibs_meta *meta = pins_meta(e->pins);
 	struct collector *c = e->c;
 	char selection[sizeof(meta->selection)];
@@ -308,10 +308,10 @@ void status_begin(struct collector_event *e)
 	settings_command_line(&c->source, selection, sizeof(selection));
 	pins_write_begin(&meta->seq);
 	snprintf(meta->version, sizeof(meta->version), "%s", IBSCOPE_VERSION);
-	snprintf(meta->event, sizeof(meta->event), "%.255s", sampling->event_text);
-	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
+	snprintf(meta->event, sizeof(meta->event), "%.255s", of->text);
+	snprintf(meta->source, sizeof(meta->source), "%s", of->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
-	meta->by_path = !!(sampling->labels & 1U << LABEL_CGROUP);
+	meta->by_path = !!(of->labels & 1U << LABEL_CGROUP);
 	/* report as alive now, although the rest may take a second or two */
 	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
@@ -363,9 +363,9 @@ void status_live(struct collector *c)
 }
 
 /* Containers without a known name are shown by id. Return: false if the cgroup is unknown. */
-static bool find_texts(const struct sampling *s, __u64 id, struct ibs_slot_name *out)
+static bool find_texts(const struct session *s, __u64 id, struct ibs_slot_name *out)
 {
-	const char *path = cgroup_tree_path(s->tree, id);
+	const char *path = cgroup_tree_path(session_tree(s), id);
 	const struct container_name *name;
 	struct container_owner owner;
 	struct container container;
@@ -375,14 +375,14 @@ static bool find_texts(const struct sampling *s, __u64 id, struct ibs_slot_name 
 		return false;
 	out->cgroup_id = id;
 	snprintf(out->cgroup, sizeof(out->cgroup), "%s", path);
-	cgroup_tree_owner(s->tree, id, &owner);
+	cgroup_tree_owner(session_tree(s), id, &owner);
 	if (!container_of_path(path, &owner, &container))
 		return true;
-	name = container_names_find(s->names, &container);
+	name = container_names_find(session_names(s), &container);
 	snprintf(out->name_space, sizeof(out->name_space), "%s", name->ns);
 	snprintf(out->pod, sizeof(out->pod), "%s", *name->pod ? name->pod : container.pod_uid);
 	snprintf(out->container, sizeof(out->container), "%s",
-		 container_names_label(s->names, &container));
+		 container_names_label(session_names(s), &container));
 	snprintf(out->runtime, sizeof(out->runtime), "%s", container.runtime);
 	return true;
 }
@@ -402,7 +402,7 @@ static bool same_texts(const struct ibs_slot_name *a, const struct ibs_slot_name
 /* The names in a slot, if they belong to its present group; else NULL. */
 static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 slot)
 {
-	const struct ibs_slot_owner *owner = &sampler_counts(e->sampling->sampler)->owners[slot];
+	const struct ibs_slot_owner *owner = &sampler_counts(opened(e)->sampler)->owners[slot];
 	struct ibs_slot_name *n = &pins_names(e->pins)[slot];
 
 	return __atomic_load_n(&owner->used, __ATOMIC_ACQUIRE) == IBS_SLOT_USED &&
@@ -417,7 +417,7 @@ static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 sl
  */
 static void compare_runtimes(struct collector_event *e, struct ibs_slot_name *now)
 {
-	const __u32 max_slots = sampler_counts(e->sampling->sampler)->max_slots;
+	const __u32 max_slots = sampler_counts(opened(e)->sampler)->max_slots;
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < max_slots && *now->container; slot++) {
 		struct ibs_slot_name *n = slot_name(e, slot);
@@ -439,7 +439,7 @@ static void name_slot(struct collector_event *e, __u64 id, struct ibs_slot_name 
 {
 	struct ibs_slot_name now;
 
-	if (!find_texts(e->sampling, id, &now) || same_texts(n, &now))
+	if (!find_texts(e->c->session, id, &now) || same_texts(n, &now))
 		return;
 	compare_runtimes(e, &now);
 	now.seq = n->seq;
@@ -451,7 +451,7 @@ static void name_slot(struct collector_event *e, __u64 id, struct ibs_slot_name 
 
 void collector_names_update(struct collector_event *e)
 {
-	const struct counts *counts = sampler_counts(e->sampling->sampler);
+	const struct counts *counts = sampler_counts(opened(e)->sampler);
 	struct ibs_slot_name *names = pins_names(e->pins);
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < counts->max_slots; slot++) {
@@ -477,7 +477,7 @@ static bool same_labels(const struct collector_event *e, const struct ibs_slot_n
 __u32 collector_heir(void *arg, __u32 slot)
 {
 	const struct collector_event *e = arg;
-	const struct counts *counts = sampler_counts(e->sampling->sampler);
+	const struct counts *counts = sampler_counts(opened(e)->sampler);
 	const struct ibs_slot_name *names = pins_names(e->pins);
 	struct ibs_group_key key = counts->owners[slot].key;
 

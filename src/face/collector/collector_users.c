@@ -39,7 +39,7 @@ static char *find_job(const struct collector *c, const struct control_request *r
 	snprintf(dir, sizeof(dir), "/proc/%d", r->pid);
 	proc = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc >= 0 && !fstat(proc, &st) && (r->pidfd >= 0 || st.st_uid == r->uid))
-		own = cgroup_of_process(cgroup_tree_fs(c->set.sampling[0].tree), proc);
+		own = cgroup_of_process(cgroup_tree_fs(session_tree(c->session)), proc);
 	if (proc >= 0)
 		close(proc);
 	len = own && (r->pidfd < 0 || !poll(&exited, 1, 0)) ? cgroup_pattern_deepest(c->jobs, own)
@@ -55,7 +55,7 @@ static char *find_job(const struct collector *c, const struct control_request *r
 /* True if the user owns the cgroup's directory or an ancestor. Cgroupfs has no symbolic links. */
 static bool owns(const struct collector *c, uid_t uid, const char *path)
 {
-	const char *mount = cgroup_tree_mount(c->set.sampling[0].tree);
+	const char *mount = cgroup_tree_mount(session_tree(c->session));
 	char *dir = xcalloc(1, strlen(mount) + strlen(path) + 1);
 	size_t len = strlen(mount), end = len + strlen(path);
 	bool found = false;
@@ -78,7 +78,7 @@ static bool owns(const struct collector *c, uid_t uid, const char *path)
 
 static bool may_see(const struct collector_event *e, const struct asker *a, const struct group *g)
 {
-	struct cgroup_tree *tree = e->sampling->tree;
+	struct cgroup_tree *tree = session_tree(e->c->session);
 	const char *path;
 	size_t len;
 
@@ -100,7 +100,7 @@ static void put_group(const struct collector_event *e, FILE *out, const struct g
 	if (name.cgroup_id != g->key.cgroup_id) { /* not named yet */
 		memset(&name, 0, sizeof(name));
 		snprintf(name.cgroup, sizeof(name.cgroup), "%s",
-			 cgroup_tree_path(e->sampling->tree, g->key.cgroup_id));
+			 cgroup_tree_path(session_tree(e->c->session), g->key.cgroup_id));
 	}
 	snapshot_put_group(out, g, &name);
 }
@@ -114,7 +114,7 @@ static int put_event(const struct collector_event *e, const struct asker *asker,
 	struct snapshot now;
 	size_t left_out = 0;
 
-	if (sampler_snapshot(e->sampling->sampler, &now, err))
+	if (sampler_snapshot(opened(e)->sampler, &now, err))
 		return -EIO;
 	about = (struct snapshot_about){ .simulated = meta->layout.simulated,
 					 .metric = meta->layout.metric,

@@ -34,7 +34,7 @@ struct report {
 
 struct push {
 	struct push_opts opts;
-	struct sampling *sampling;
+	struct session *session;
 	double next_s; /* when the next profile begins */
 
 	/* the profile that is being recorded */
@@ -107,7 +107,7 @@ static int check_url(struct push_opts *o, struct err *err)
 	return 0;
 }
 
-int push_check(struct push_opts *o, struct sampling *s, struct err *err)
+int push_check(struct push_opts *o, struct sampling_opts *s, struct err *err)
 {
 	struct push_secret secret;
 	int ret;
@@ -122,7 +122,7 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--push: profiles consist of ibs_op samples; %s samples cannot be "
 			       "copied",
-			       s->event.pmu);
+			       s->event[0].spec.pmu);
 	ret = check_url(o, err) ?: push_secret_read(o->credentials, &secret, err);
 	if (ret)
 		return ret;
@@ -139,18 +139,18 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 			       o->duration_s, o->interval_s);
 	if (!*o->name)
 		strcpy(o->name, "ibscope");
-	s->opts.copies = true;
-	s->opts.ring_bytes = RING_BYTES;
+	s->sampler.copies = true;
+	s->sampler.ring_bytes = RING_BYTES;
 	return 0;
 }
 
-struct push *push_new(const struct push_opts *opts, struct sampling *s,
+struct push *push_new(const struct push_opts *opts, struct session *s,
 		      struct ibs_push_counts *counts)
 {
 	struct push *p = xcalloc(1, sizeof(*p));
 
 	p->opts = *opts;
-	p->sampling = s;
+	p->session = s;
 	p->counts = counts;
 	counts->collectors++;
 	p->report = mmap(NULL, sizeof(*p->report), PROT_READ | PROT_WRITE,
@@ -158,6 +158,12 @@ struct push *push_new(const struct push_opts *opts, struct sampling *s,
 	p->file = p->ended = -1;
 	p->next_s = now_s();
 	return p;
+}
+
+/* Of ibs_op: checked. It changes when the collector opens its session again. */
+static struct sampler *sampler_of(const struct push *p)
+{
+	return session_event(p->session, 0)->sampler;
 }
 
 /* --- results --- */
@@ -200,8 +206,8 @@ static int name_and_post(const struct push *p, int recording, __u64 until_ns, __
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make a profile: %s", strerror(errno));
-	ret = push_profile(recording, fd, p->began_ns, until_ns, dropped, p->sampling->opts.metric,
-			   &profile, err);
+	ret = push_profile(recording, fd, p->began_ns, until_ns, dropped,
+			   session_event(p->session, 0)->opts.metric, &profile, err);
 	if (ret)
 		return ret;
 	bytes = lseek(fd, 0, SEEK_END);
@@ -301,7 +307,7 @@ static void abandon(struct push *p, const struct err *err)
 {
 	__u64 samples = p->capture.output ? output_records(p->capture.output) : 0;
 
-	sampler_copy(p->sampling->sampler, false);
+	sampler_copy(sampler_of(p), false);
 	capture_close(&p->capture);
 	if (p->file >= 0)
 		close(p->file);
@@ -312,18 +318,18 @@ static void abandon(struct push *p, const struct err *err)
 
 static int begin(struct push *p, struct err *err)
 {
-	struct sampling *s = p->sampling;
+	struct session *s = p->session;
 	struct output_opts out = { .compress = true, .info = &p->info };
 	int ret;
 
 	p->info = (struct trace_info){};
 	p->pmu = (struct trace_pmu){};
-	record_info(&p->info, &p->pmu, s, NULL);
-	p->period = sampler_period(s->sampler);
+	record_info(&p->info, &p->pmu, s, 1);
+	p->period = sampler_period(sampler_of(p));
 	if (p->period)
 		p->pmu.period = p->period;
 	record_topology(&p->info, &p->topology, p->memory);
-	ret = capture_begin(&p->capture, s, NULL, false, err);
+	ret = capture_begin(&p->capture, s, 1, false, err);
 	if (ret)
 		return ret;
 	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);
@@ -333,7 +339,7 @@ static int begin(struct push *p, struct err *err)
 	ret = output_open(&out, &p->capture.output, err);
 	ret = ret ?: capture_state(&p->capture, err);
 	/* drop copies that were in flight when the last profile ended */
-	return ret ?: rings_drain(sampler_rings(s->sampler), UINT64_MAX, discard, p, err);
+	return ret ?: rings_drain(sampler_rings(sampler_of(p)), UINT64_MAX, discard, p, err);
 }
 
 static void take(struct push *p)
@@ -341,7 +347,7 @@ static void take(struct push *p)
 	struct err err;
 
 	p->next_s = fmax(p->next_s + p->opts.interval_s, now_s());
-	if (!sampler_rings(p->sampling->sampler))
+	if (!sampler_rings(sampler_of(p)))
 		return; /* --push was removed by a reload */
 	p->taking = true;
 	if (begin(p, &err)) {
@@ -350,8 +356,8 @@ static void take(struct push *p)
 	}
 	p->began_ns = clock_ns(CLOCK_MONOTONIC);
 	p->ends_s = now_s() + p->opts.duration_s;
-	p->dropped_before = sampler_copies_dropped(p->sampling->sampler);
-	sampler_copy(p->sampling->sampler, true);
+	p->dropped_before = sampler_copies_dropped(sampler_of(p));
+	sampler_copy(sampler_of(p), true);
 }
 
 static int finish_file(struct push *p, __u64 until_ns, __u64 *dropped, struct err *err)
@@ -363,7 +369,7 @@ static int finish_file(struct push *p, __u64 until_ns, __u64 *dropped, struct er
 	ret = ret ?: capture_late_names(&p->capture, err);
 	if (ret)
 		return ret;
-	*dropped = sampler_copies_dropped(p->sampling->sampler) - p->dropped_before;
+	*dropped = sampler_copies_dropped(sampler_of(p)) - p->dropped_before;
 	p->samples = output_records(out);
 	l.outcome[IBS_OUTCOME_FORWARDED] = p->samples;
 	l.outcome[IBS_OUTCOME_LOST_RING_FULL] = *dropped;
@@ -377,7 +383,7 @@ static void end(struct push *p, __u64 until_ns)
 	__u64 dropped = 0, ended_ns = clock_ns(CLOCK_MONOTONIC);
 	struct err err;
 
-	sampler_copy(p->sampling->sampler, false);
+	sampler_copy(sampler_of(p), false);
 	if (finish_file(p, until_ns, &dropped, &err)) {
 		abandon(p, &err);
 		return;
@@ -402,7 +408,7 @@ void push_run(struct push *p, __u64 until_ns)
 		reap_child(p);
 	if (p->taking) {
 		/* estimates use one period, so drop samples with another one */
-		if (sampler_period(p->sampling->sampler) != p->period)
+		if (sampler_period(sampler_of(p)) != p->period)
 			end(p, until_ns);
 		else if (now_s() >= p->ends_s || output_records(p->capture.output) >= SAMPLES_MAX)
 			end(p, UINT64_MAX - 1);
@@ -421,7 +427,7 @@ int push_prepare(struct push *p, struct pollfd fds[PUSH_FDS])
 	fds[0] = (struct pollfd){ .fd = p->ended, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = -1 };
 	if (p->taking) {
-		struct rings *rings = sampler_rings(p->sampling->sampler);
+		struct rings *rings = sampler_rings(sampler_of(p));
 
 		fds[1] = (struct pollfd){ .fd = rings_fd(rings), .events = POLLIN };
 		wait_s = fmin(TICK_S, rings_delay_ms(rings) / 1e3);
@@ -453,7 +459,7 @@ void push_free(struct push *p)
 	if (!p)
 		return;
 	if (p->taking) {
-		sampler_copy(p->sampling->sampler, false);
+		sampler_copy(sampler_of(p), false);
 		capture_drain(&p->capture, UINT64_MAX - 1, &err);
 		give_up(p, output_records(p->capture.output));
 		capture_close(&p->capture);

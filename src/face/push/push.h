@@ -21,15 +21,16 @@ const char *push_format_name(unsigned int format);
  *
  * Return: 0, or a negative errno with @err.
  */
-int push_check(struct push_opts *opts, struct sampling *s, struct err *err);
+int push_check(struct push_opts *opts, struct sampling_opts *s, struct err *err);
 
 struct push;
 
 /*
- * @opts must have passed push_check(). @s: open; must outlive the push, and may be closed after push_closing().
+ * @opts must have passed push_check(). @s: open; must outlive the push, and may be opened again after
+ * push_closing().
  * @counts: updated
  */
-struct push *push_new(const struct push_opts *opts, struct sampling *s,
+struct push *push_new(const struct push_opts *opts, struct session *s,
 		      struct ibs_push_counts *counts);
 
 #define PUSH_FDS 2

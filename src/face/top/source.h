@@ -10,13 +10,14 @@
 
 struct annotate;
 struct replay_opts;
-struct sampling;
+struct sampling_opts;
 struct trace;
 
 #define SOURCE_FDS 2
 
 struct top_source {
 	struct top_source_info info;
+	bool usage;	   /* wrong user input made open() fail */
 	cgroup_namer name; /* its argument is the source */
 
 	/*
@@ -47,8 +48,8 @@ struct top_source {
 	__u64 back_ns;
 };
 
-/* @s: options are parsed and checked; it is opened and closed by the source. */
-struct top_source *source_live(struct sampling *s);
+/* @o: parsed and checked; must outlive the source. */
+struct top_source *source_live(struct sampling_opts *o);
 
 /* The event to show, if a collector samples both. One that the collector does not sample is refused. */
 enum source_event { SOURCE_FIRST, SOURCE_OP, SOURCE_FETCH };

@@ -9,12 +9,14 @@
 #include "session/session.h"
 
 #include <math.h>
+#include <string.h>
 
 struct live {
 	struct top_source source;
-	struct sampling *s;
+	struct sampling_opts *o;
+	struct session *s;
 	struct baseline last;
-	bool open;
+	char event[EVENT_TEXT_MAX];
 };
 
 double source_cost(struct top_source *s, const struct snapshot *interval)
@@ -37,30 +39,34 @@ static int read_counts(struct live *l, struct snapshot *out, struct err *err)
 {
 	struct snapshot now = { .time_ns = clock_ns(CLOCK_MONOTONIC) };
 	/* the PMU first: what arrives meanwhile is then seen rather than unseen */
-	int ret = sampler_ledger(l->s->sampler, &now.ledger, &now.pmu, err);
+	int ret = sampler_ledger(session_event(l->s, 0)->sampler, &now.ledger, &now.pmu, err);
 
-	return ret ?: interval_read(&l->last, sampler_counts(l->s->sampler), &now, out, err);
+	return ret
+		       ?: interval_read(&l->last, sampler_counts(session_event(l->s, 0)->sampler),
+					&now, out, err);
 }
 
 static int live_open(struct top_source *source, unsigned int labels, struct err *err)
 {
 	struct live *l = (struct live *)source;
-	struct sampling *s = l->s;
+	const struct session_event *e;
+	const struct counts *counts;
 	struct snapshot none;
 	int ret;
 
-	if (l->open)
-		sampling_release(s);
-	l->open = true;
 	baseline_free(&l->last);
-	s->labels = labels;
-	ret = sampling_open(s, err) ?: read_counts(l, &none, err);
-	ret = ret < 0 ? ret : sampling_start(s, err);
-	source->info.hist = s->info;
-	source->info.by = s->opts.by;
-	if (ret >= 0)
-		places_read(&source->info.places, sampler_counts(s->sampler)->n_cpus,
-			    sampler_counts(s->sampler)->shards);
+	l->o->event[0].labels = labels;
+	ret = session_open(l->s, l->o, err) ?: read_counts(l, &none, err);
+	ret = ret < 0 ? ret : session_start(l->s, err);
+	source->usage = session_usage(l->s);
+	if (ret < 0)
+		return ret;
+	e = session_event(l->s, 0);
+	counts = sampler_counts(e->sampler);
+	source->info.hist = e->info;
+	source->info.hist.event = strcpy(l->event, e->text);
+	source->info.by = e->opts.by;
+	places_read(&source->info.places, counts->n_cpus, counts->shards);
 	source->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	return ret;
 }
@@ -69,16 +75,18 @@ static int live_read(struct top_source *source, double seconds, struct snapshot 
 		     struct frame *frame, struct err *err)
 {
 	struct live *l = (struct live *)source;
-	int ret = read_counts(l, out, err);
+	const struct session_event *e;
+	int ret = session_is_open(l->s) ? read_counts(l, out, err) : 1;
 
 	(void)seconds;
 	if (ret)
 		return ret;
+	e = session_event(l->s, 0);
 	*source->info.trouble = 0;
 	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
-				 .by = l->s->opts.by,
-				 .period = sampler_period(l->s->sampler),
-				 .metric = l->s->opts.metric,
+				 .by = e->opts.by,
+				 .period = sampler_period(e->sampler),
+				 .metric = e->opts.metric,
 				 .cost = source_cost(source, out) };
 	return 0;
 }
@@ -87,7 +95,9 @@ static unsigned int live_fds(struct top_source *source, struct pollfd *fds)
 {
 	struct live *l = (struct live *)source;
 
-	fds[0] = (struct pollfd){ .fd = cgroup_tree_fd(l->s->tree), .events = POLLIN };
+	if (!session_is_open(l->s))
+		return 0;
+	fds[0] = (struct pollfd){ .fd = session_fd(l->s), .events = POLLIN };
 	return 1;
 }
 
@@ -95,14 +105,15 @@ static double live_tick(struct top_source *source)
 {
 	struct live *l = (struct live *)source;
 
-	cgroup_tree_update(l->s->tree);
-	sampler_tick(l->s->sampler);
-	return fmin(sampling_follow(l->s), 0.5);
+	if (!session_is_open(l->s))
+		return INFINITY;
+	session_tick(l->s);
+	return fmin(session_follow(l->s), 0.5);
 }
 
 static const char *live_name(void *arg, __u64 id, enum label l)
 {
-	return sampling_cgroup_name(((struct live *)arg)->s, id, l);
+	return session_cgroup_name(((struct live *)arg)->s, id, l);
 }
 
 static void live_close(struct top_source *source)
@@ -111,11 +122,11 @@ static void live_close(struct top_source *source)
 
 	baseline_free(&l->last);
 	places_free(&source->info.places);
-	sampling_release(l->s);
+	session_free(l->s);
 	free(l);
 }
 
-struct top_source *source_live(struct sampling *s)
+struct top_source *source_live(struct sampling_opts *o)
 {
 	struct live *l = xcalloc(1, sizeof(*l));
 
@@ -127,6 +138,7 @@ struct top_source *source_live(struct sampling *s)
 					.close = live_close,
 					.info = { .cost_assumed = true,
 						  .by_possible = ~BY_SYMBOL } },
-			    .s = s };
+			    .o = o,
+			    .s = session_new() };
 	return &l->source;
 }

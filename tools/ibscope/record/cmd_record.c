@@ -54,10 +54,10 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 		return err_set(
 			err, -EINVAL,
 			"--csv: two events have different columns: use --json, or one event");
-	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
+	if (r->sampling.sampler.stacks && r->out.format != OUTPUT_RECORDING)
 		return err_set(err, -EINVAL,
 			       "-g: text output has no call chains; record to a file");
-	if (r->sampling.opts.slabs && r->out.format != OUTPUT_RECORDING)
+	if (r->sampling.sampler.slabs && r->out.format != OUTPUT_RECORDING)
 		return err_set(err, -EINVAL,
 			       "--slabs: text output has no slab caches; record to a file");
 	if (r->out.rotate && !r->max_bytes)
@@ -124,23 +124,13 @@ static void block_signals(bool on, sigset_t *old)
 
 /* --- writing */
 
-static struct sampling *second_sampling(const struct record *r)
-{
-	return r->second ? &r->second->sampling : NULL;
-}
-
 /* Write all samples so far. @last: sampling has stopped, so there is nothing to wait for. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
 	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC) - CAPTURE_SETTLE_NS;
 	int ret;
 
-	cgroup_tree_update(r->sampling.tree);
-	r->follow_at = now_s() + sampling_follow(&r->sampling);
-	if (r->second) {
-		cgroup_tree_update(r->second->sampling.tree);
-		r->follow_at = fmin(r->follow_at, now_s() + sampling_follow(&r->second->sampling));
-	}
+	r->follow_at = now_s() + session_follow(r->session);
 	block_signals(false, NULL);
 	ret = capture_drain(&r->capture, until, err);
 	block_signals(true, NULL);
@@ -154,38 +144,44 @@ static int put_state(struct record *r, struct err *err)
 
 /* --- the ledger of a file: samples that are forwarded but not yet written belong to the next file */
 
+static const struct session_event *event(const struct record *r, unsigned int n)
+{
+	return session_event(r->session, n);
+}
+
+/* Records of one event in the open file. */
+static __u64 written(const struct record *r, unsigned int n)
+{
+	__u64 fetches = output_fetches(r->capture.output);
+
+	return event_of_fetch(event(r, n)->spec) ? fetches
+						 : output_records(r->capture.output) - fetches;
+}
+
 /* The ledger of one event for the open file, where forwarded means written to that file. */
-static int event_ledger(struct record *of, __u64 written, struct ledger *out, struct err *err)
+static int event_ledger(struct record *r, unsigned int n, struct ledger *out, struct err *err)
 {
 	struct snapshot snap = {}; /* records have no groups */
-	int ret = sampler_ledger(of->sampling.sampler, &snap.ledger, &snap.pmu, err);
+	int ret = sampler_ledger(event(r, n)->sampler, &snap.ledger, &snap.pmu, err);
+	__u64 records = written(r, n);
 
 	if (ret)
 		return ret;
 	*out = snap.ledger;
-	sampling_warn(&of->sampling, &snap);
-	ledger_add(out, &of->filed, -1);
-	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - written;
-	out->outcome[IBS_OUTCOME_FORWARDED] = written;
+	session_warn(r->session, n, &snap);
+	ledger_add(out, &r->filed[n], -1);
+	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - records;
+	out->outcome[IBS_OUTCOME_FORWARDED] = records;
 	return 0;
-}
-
-/* Records of one event in the open file. */
-static __u64 written(const struct record *r, const struct record *of)
-{
-	__u64 fetches = output_fetches(r->capture.output);
-
-	return sampling_of_fetch(&of->sampling) ? fetches
-						: output_records(r->capture.output) - fetches;
 }
 
 /* @out: of TRACE_EVENTS */
 static int file_ledgers(struct record *r, struct ledger *out, struct err *err)
 {
-	int ret = event_ledger(r, written(r, r), &out[0], err);
+	int ret = 0;
 
-	if (r->second)
-		ret = ret ?: event_ledger(r->second, written(r, r->second), &out[1], err);
+	for (unsigned int i = 0; !ret && i < r->sampling.n_events; i++)
+		ret = event_ledger(r, i, &out[i], err);
 	return ret;
 }
 
@@ -194,10 +190,10 @@ static struct ledger all_events(const struct record *r, const struct ledger *fil
 {
 	struct ledger all = file[0];
 
-	ledger_add(&all, &r->filed, 1);
-	if (r->second) {
-		ledger_add(&all, &file[1], 1);
-		ledger_add(&all, &r->second->filed, 1);
+	ledger_add(&all, &r->filed[0], 1);
+	for (unsigned int i = 1; i < r->sampling.n_events; i++) {
+		ledger_add(&all, &file[i], 1);
+		ledger_add(&all, &r->filed[i], 1);
 	}
 	return all;
 }
@@ -210,9 +206,8 @@ static int rotate(struct record *r, struct err *err)
 	ret = ret ?: output_rotate(r->capture.output, l, err);
 	if (ret)
 		return ret;
-	ledger_add(&r->filed, &l[0], 1);
-	if (r->second)
-		ledger_add(&r->second->filed, &l[1], 1);
+	for (unsigned int i = 0; i < r->sampling.n_events; i++)
+		ledger_add(&r->filed[i], &l[i], 1);
 	return put_state(r, err);
 }
 
@@ -235,12 +230,13 @@ static void show_progress(struct record *r, const struct ledger *all)
 	r->shown_records = records;
 }
 
-static void print_ledger(const struct record *of, const struct ledger *file, bool named)
+static void print_ledger(const struct record *r, unsigned int n, const struct ledger *file)
 {
+	const bool named = r->sampling.n_events > 1;
 	struct ledger all = *file;
 
-	ledger_add(&all, &of->filed, 1);
-	fprintf(stderr, "ibscope: %s%s", named ? of->sampling.event.pmu : "", named ? ": " : "");
+	ledger_add(&all, &r->filed[n], 1);
+	fprintf(stderr, "ibscope: %s%s", named ? event(r, n)->spec->pmu : "", named ? ": " : "");
 	ledger_print(stderr, &all);
 	fputc('\n', stderr);
 }
@@ -257,10 +253,9 @@ static void summary(struct record *r, const struct ledger *l)
 		 r->info.simulated ? "SIMULATED: " : "", all.outcome[IBS_OUTCOME_FORWARDED],
 		 now_s() - r->started, output_total_bytes(r->capture.output) / 1048576.0,
 		 output_name(r->capture.output),
-		 r->out.rotate && r->filed.seen ? " and the files before it" : "");
-	print_ledger(r, &l[0], r->second);
-	if (r->second)
-		print_ledger(r->second, &l[1], true);
+		 r->out.rotate && r->filed[0].seen ? " and the files before it" : "");
+	for (unsigned int i = 0; i < r->sampling.n_events; i++)
+		print_ledger(r, i, &l[i]);
 	if (lost)
 		log_warn("%llu records of process names and mappings were lost; some samples have "
 			 "no names",
@@ -310,22 +305,21 @@ static int full(struct record *r, bool *is_full, struct err *err)
 /* Wait until there is something to write, or until @deadline. */
 static void wait_for_records(struct record *r, double deadline, const sigset_t *open)
 {
-	struct rings *rings = sampler_rings(r->sampling.sampler);
-	const struct sampling *second = second_sampling(r);
-	struct pollfd fds[] = {
-		{ .fd = rings_fd(rings), .events = POLLIN },
+	struct pollfd fds[4 + SESSION_EVENTS] = {
 		{ .fd = sideband_fd(r->capture.sideband), .events = POLLIN },
-		{ .fd = cgroup_tree_fd(r->sampling.tree), .events = POLLIN },
-		{ .fd = r->rank_ended ? -1 : sampling_command_fd(&r->sampling), .events = POLLIN },
+		{ .fd = session_fd(r->session), .events = POLLIN },
+		{ .fd = r->rank_ended ? -1 : session_command_fd(r->session), .events = POLLIN },
 		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
-		{ .fd = second ? rings_fd(sampler_rings(second->sampler)) : -1, .events = POLLIN },
-		{ .fd = second ? cgroup_tree_fd(second->tree) : -1, .events = POLLIN },
 	};
+	struct rings *rings = sampler_rings(event(r, 0)->sampler); /* joined with the others */
 	double delay = fmin(rings_delay_ms(rings) / 1e3, regions_delay_s(r->capture.regions));
 	double wait = fmin(delay, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
-	ppoll(fds, ARRAY_SIZE(fds), &t, open);
+	for (unsigned int i = 0; i < r->sampling.n_events; i++)
+		fds[4 + i] = (struct pollfd){ .fd = rings_fd(sampler_rings(event(r, i)->sampler)),
+					      .events = POLLIN };
+	ppoll(fds, 4 + r->sampling.n_events, &t, open);
 }
 
 /*
@@ -335,7 +329,7 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 static bool commands_ended(const struct record *r)
 {
 	return r->rank_failed ||
-	       (sampling_command_ended(&r->sampling) && rank_meeting_over(r->meeting));
+	       (session_command_ended(r->session) && rank_meeting_over(r->meeting));
 }
 
 static int collect(struct record *r, const sigset_t *open, struct err *err)
@@ -350,9 +344,7 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 		ret = put_all(r, false, err);
 		ret = ret ?: record_ended_ranks(r, err);
 		if (!ret && now_s() >= next_tick) {
-			sampler_tick(r->sampling.sampler);
-			if (r->second)
-				sampler_tick(r->second->sampling.sampler);
+			session_tick(r->session);
 			ret = flush(r, err);
 			next_tick = now_s() + TICK_S;
 		}
@@ -373,9 +365,7 @@ static int end(struct record *r, int ret, struct err *err)
 	struct ledger l[TRACE_EVENTS], all;
 	int ret2;
 
-	sampler_stop(r->sampling.sampler);
-	if (r->second)
-		sampler_stop(r->second->sampling.sampler);
+	session_stop(r->session);
 	if (!ret)
 		ret = put_all(r, true, err);
 	ret = ret ?: record_ended_ranks(r, err);
@@ -398,11 +388,11 @@ static int end(struct record *r, int ret, struct err *err)
 	return ret;
 }
 
-static int check_complete(struct record *r, const struct record *of, struct err *err)
+static int check_complete(struct record *r, unsigned int event_n, struct err *err)
 {
+	__u64 n = r->filed[event_n].outcome[IBS_OUTCOME_FORWARDED] + written(r, event_n);
 	struct snapshot snap;
-	__u64 n = of->filed.outcome[IBS_OUTCOME_FORWARDED] + written(r, of);
-	int ret = sampler_snapshot(of->sampling.sampler, &snap, err);
+	int ret = sampler_snapshot(event(r, event_n)->sampler, &snap, err);
 
 	if (ret)
 		return ret;
@@ -426,17 +416,16 @@ static bool samples_data(const struct trace_info *info)
 static int run(struct record *r, const sigset_t *open, struct err *err)
 {
 	static const struct ledger nothing[TRACE_EVENTS];
-	struct sampling *s = &r->sampling;
 	int ret;
 
 	/* on busy CPUs the rings would fill up before we run; our own work is small */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
-	record_info(&r->info, r->pmu, s, second_sampling(r));
+	record_info(&r->info, r->pmu, r->session, r->sampling.n_events);
 	r->info.job_ranks = r->rank.ranks;
 	snprintf(r->info.job, sizeof(r->info.job), "%s", r->rank.job);
 	record_topology(&r->info, &r->topology, r->memory);
 	r->out.info = &r->info;
-	ret = capture_begin(&r->capture, s, second_sampling(r),
+	ret = capture_begin(&r->capture, r->session, r->sampling.n_events,
 			    !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
@@ -448,22 +437,21 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	if (ret)
 		return ret;
 	ret = put_state(r, err);
-	if (r->second)
-		ret = ret ?: sampler_start(r->second->sampling.sampler, err);
-	ret = ret ?: sampling_start(s, err);
+	ret = ret ?: session_start(r->session, err);
 	if (ret) {
 		output_finish(r->capture.output, nothing, NULL);
 		return ret;
 	}
-	measured = s->command;
+	measured = session_command(r->session);
 	if (r->meeting)
 		rank_meeting_start(r->meeting);
 	r->started = r->shown = now_s();
 	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
 	ret = end(r, ret, err);
-	ret = ret ?: check_complete(r, r, err);
-	return ret || !r->second ? ret : check_complete(r, r->second, err);
+	for (unsigned int i = 0; !ret && i < r->sampling.n_events; i++)
+		ret = check_complete(r, i, err);
+	return ret;
 }
 
 static void close_record(struct record *r)
@@ -474,37 +462,25 @@ static void close_record(struct record *r)
 	rank_meeting_close(r->meeting);
 	free(r->rank_path);
 	free(r->rank_pids);
-	sampling_close_both(&r->sampling, second_sampling(r));
+	session_free(r->session);
+	sampling_free(&r->sampling);
 }
 
-static void record_init(struct record *r, unsigned int nth)
+static void record_init(struct record *r)
 {
+	r->session = session_new();
 	sampling_init(&r->sampling);
 	r->sampling.labels = 0;
 	r->sampling.takes_two = true;
-	r->sampling.nth_event = nth;
-	r->sampling.opts.output = SAMPLER_RECORDS;
-	r->filed.pmu_exact = true;
-}
-
-/* The same options for the other event, which has a sampler of its own. */
-static int parse_second(struct record *r, int words, char **argv, const struct option_set *sets,
-			struct record *second, struct err *err)
-{
-	const struct option_set again[] = {
-		{ sets[0].title, sets[0].rows, sets[0].n, &second->sampling },
-		{ sets[1].title, sets[1].rows, sets[1].n, &second->sampling.select },
-		{ sets[2].title, sets[2].rows, sets[2].n, second },
-	};
-
-	r->second = second;
-	return options_parse(words, argv, again, 3, err) ?: sampling_filter(&second->sampling, err);
+	r->sampling.sampler.output = SAMPLER_RECORDS;
+	for (unsigned int i = 0; i < SESSION_EVENTS; i++)
+		r->filed[i].pmu_exact = true;
 }
 
 int cmd_record(int argc, char **argv)
 {
 	struct option_row rows[RECORD_OPTIONS_MAX];
-	struct record r = { .max_loss = 0.1 }, second = {};
+	struct record r = { .max_loss = 0.1 };
 	const struct option_set sets[] = {
 		{ "Sampling", rows, sampling_rows(rows), &r.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &r.sampling.select },
@@ -514,8 +490,7 @@ int cmd_record(int argc, char **argv)
 	sigset_t open;
 	int ret, words;
 
-	record_init(&r, 0);
-	record_init(&second, 1);
+	record_init(&r);
 	record_command(&r.info, argc, argv);
 	ret = words = sampling_cut_command(&r.sampling, argc, argv, &err);
 	if (words > 0)
@@ -526,10 +501,8 @@ int cmd_record(int argc, char **argv)
 		close_record(&r);
 		return EXIT_DONE;
 	}
-	ret = ret ?: sampling_filter(&r.sampling, &err);
+	ret = ret ?: sampling_check(&r.sampling, &err);
 	ret = ret ?: check_options(&r, words, argv, &err);
-	if (!ret && r.sampling.n_events == 2)
-		ret = parse_second(&r, words, argv, sets, &second, &err);
 	ret = ret ?: record_rank_prepare(&r, &err);
 	if (ret) {
 		log_error("%s", err.text);
@@ -537,7 +510,7 @@ int cmd_record(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (r.sampling.select.explain) {
-		ret = sampling_explain(&r.sampling, second_sampling(&r), false);
+		ret = sampling_explain(&r.sampling, false);
 		close_record(&r);
 		return ret;
 	}
@@ -557,13 +530,13 @@ int cmd_record(int argc, char **argv)
 	catch_signals();
 	block_signals(true, &open);
 	ret = record_rank_meet(&r, &err);
-	ret = ret ?: sampling_open_both(&r.sampling, second_sampling(&r), &err);
+	ret = ret ?: session_open(r.session, &r.sampling, &err);
 	ret = ret ?: run(&r, &open, &err);
 	rank_meeting_close(r.meeting);
 	r.meeting = NULL;
 	if (ret)
 		log_error("%s", err.text);
-	ret = sampling_end(&r.sampling, interrupted, ret);
+	ret = session_end(r.session, interrupted, ret);
 	record_rank_end(&r);
 	close_record(&r);
 	record_rank_raise(&r);

@@ -12,7 +12,7 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 
 	(void)arg;
 	(void)err;
-	r->sampling.opts.output = SAMPLER_RECORDS_RAW;
+	r->sampling.sampler.output = SAMPLER_RECORDS_RAW;
 	return 0;
 }
 
@@ -45,11 +45,11 @@ const struct option_row record_options[] = {
 	{ "raw", 0, NULL, "record all registers unchanged", set_raw },
 	{ "stacks", 'g', NULL,
 	  "record call chains; the kernel unwinds at every sample, even at dropped ones",
-	  OPTION_FLAG(struct record, sampling.opts.stacks) },
+	  OPTION_FLAG(struct record, sampling.sampler.stacks) },
 	{ "slabs", 0, NULL,
 	  "record the slab cache of kernel data, for `ibscope report --by slab,type,field` (Linux "
 	  "6.13)",
-	  OPTION_FLAG(struct record, sampling.opts.slabs) },
+	  OPTION_FLAG(struct record, sampling.sampler.slabs) },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
 	  "heaps, stacks and data files stay unnamed",
@@ -63,7 +63,7 @@ const struct option_row record_options[] = {
 	{ "ring-size", 0, "SIZE",
 	  "kernel buffer of each CPU, a power of two, as in 256K; by default as large as "
 	  "--max-memory allows, up to 1M",
-	  OPTION_SIZE(struct record, sampling.opts.ring_bytes, 0, SAMPLER_RING_MIN,
+	  OPTION_SIZE(struct record, sampling.sampler.ring_bytes, 0, SAMPLER_RING_MIN,
 		      SAMPLER_RING_MAX) },
 	{ "compress", 'z', NULL, "compress with zstd: half the size at three times the CPU cost",
 	  OPTION_FLAG(struct record, out.compress) },

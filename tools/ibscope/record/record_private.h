@@ -7,8 +7,8 @@
 #include "task/rank_meeting.h"
 
 struct record {
-	struct sampling sampling;
-	struct record *second; /* the other event: own `sampling` and `filed`; NULL: none */
+	struct sampling_opts sampling;
+	struct session *session;
 	struct output_opts out;
 	bool csv, json, per_rank, omp, markers;
 	bool code_maps;		      /* record only maps of executable memory */
@@ -28,7 +28,7 @@ struct record {
 	struct trace_topology topology;
 	struct memory_range memory[MEMORY_RANGES];
 	struct capture capture;
-	struct ledger filed; /* of its event: sum of the ledgers of earlier files */
+	struct ledger filed[SESSION_EVENTS]; /* sums of the ledgers of earlier files */
 	double started, shown;
 	double follow_at; /* next check of cgroups and containers */
 	__u64 shown_records;
@@ -58,7 +58,7 @@ bool record_rank_follows(const struct record *r);
 /* Let that rank sample the command, and wait for the command to exit. Return: an exit status. */
 int record_rank_follow(struct record *r);
 
-/* Meet the other ranks, before sampling_open(). Return: 0 or a negative errno with @err. */
+/* Meet the other ranks, before session_open(). Return: 0 or a negative errno with @err. */
 int record_rank_meet(struct record *r, struct err *err);
 
 /* Record the rank of each process. Return: 0 or a negative errno with @err. */

@@ -188,7 +188,7 @@ int record_put_ranks(struct record *r, struct err *err)
 		return 0;
 	if (r->meeting)
 		m = rank_meeting_members(r->meeting, &n);
-	ret = put_rank(r, command_pid(r->sampling.command), r->rank.rank, NULL, err);
+	ret = put_rank(r, command_pid(session_command(r->session)), r->rank.rank, NULL, err);
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = put_rank(r, m[i].pid, m[i].rank, NULL, err);
 	return ret;
@@ -210,7 +210,7 @@ static int put_end(struct record *r, __u32 pid, __u32 rank, int status, struct e
 
 void record_rank_end(struct record *r)
 {
-	struct command *own = r->sampling.command;
+	struct command *own = session_command(r->session);
 
 	if (r->per_rank && own && command_ended(own))
 		command_wait(own, &r->rank_status);
@@ -233,7 +233,7 @@ void record_rank_raise(const struct record *r)
 
 int record_ended_ranks(struct record *r, struct err *err)
 {
-	struct command *own = r->sampling.command;
+	struct command *own = session_command(r->session);
 	const struct rank_member *m;
 	int ret = 0;
 

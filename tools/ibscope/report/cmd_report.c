@@ -45,7 +45,7 @@ static void prepare(struct report_cmd *c)
 	if (format_is_text(c->format) && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
-	c->opts.metric = c->sampling.opts.metric;
+	c->opts.metric = c->sampling.event[0].metric;
 	c->opts.price = c->opts.pages = c->numa;
 	for (unsigned int i = 0; c->numa && i < 2; i++)
 		if (!by(c, nodes[i]))
@@ -357,7 +357,7 @@ static int run_all(struct report_cmd *c)
 		return c->in.left_out || !c->in.head.end->whole ? EXIT_FAILED : EXIT_DONE;
 	}
 	if (!c->in.head.selected)
-		recorded_nothing(c->in.replay, c->sampling.event.pmu);
+		recorded_nothing(c->in.replay, c->sampling.event[0].spec.pmu);
 	if (c->numa && !c->in.head.info->n_memory)
 		log_warn("%s has no memory ranges of the nodes: accesses count as remote by the "
 			 "source that the processor reported",

@@ -15,7 +15,7 @@
 struct report_cmd {
 	bool live; /* for --help only: cmd_numa() handles it */
 	bool numa; /* the command is numa: group by nodes of CPU and memory, compute the price */
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	struct report_opts opts;
 	struct report_order order;
 	enum report_column columns[REPORT_COLUMN_N];

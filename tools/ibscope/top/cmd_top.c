@@ -387,7 +387,7 @@ int cmd_top(int argc, char **argv)
 		{ "Sampling", sampling_options, sampling_n_options, &c.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &c.sampling.select },
 	};
-	struct sampling none;
+	struct sampling_opts none;
 	struct err err = { "" };
 	bool selects = false;
 	int ret;
@@ -400,7 +400,7 @@ int cmd_top(int argc, char **argv)
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			top_usage(stdout, sets, 3);
-		sampling_close(&c.sampling);
+		sampling_free(&c.sampling);
 		return EXIT_DONE;
 	}
 	if (!ret && optind < argc)
@@ -411,7 +411,7 @@ int cmd_top(int argc, char **argv)
 	if (!ret) {
 		none.labels = c.sampling.labels;
 		if (c.pin_dir || c.user_socket) { /* -e chooses one of the collector's events */
-			none.event = c.sampling.event;
+			none.event[0].spec = c.sampling.event[0].spec;
 			none.n_events = c.sampling.n_events;
 			memcpy(none.events, c.sampling.events, sizeof(none.events));
 		}
@@ -423,22 +423,22 @@ int cmd_top(int argc, char **argv)
 	if (!ret && !c.once && (c.html || c.width))
 		ret = err_set(&err, -EINVAL, "--%s works with --once only",
 			      c.html ? "html" : "size");
-	ret = ret ?: sampling_filter(&c.sampling, &err);
+	ret = ret ?: sampling_check(&c.sampling, &err);
 	if (ret) {
 		log_error("%s", err.text);
-		sampling_close(&c.sampling);
+		sampling_free(&c.sampling);
 		return EXIT_USAGE;
 	}
 	if (c.sampling.select.explain) {
 		ret = c.input.file ? recorded_explain(&c.sampling.select)
-				   : sampling_explain(&c.sampling, NULL, false);
-		sampling_close(&c.sampling);
+				   : sampling_explain(&c.sampling, false);
+		sampling_free(&c.sampling);
 		return ret;
 	}
 	ret = top(&c, selects, &err);
 	if (ret)
 		log_error("%s", err.text);
-	ret = !ret ? EXIT_DONE : c.sampling.usage ? EXIT_USAGE : EXIT_FAILED;
+	ret = !ret ? EXIT_DONE : c.source && c.source->usage ? EXIT_USAGE : EXIT_FAILED;
 	if (c.sigfd >= 0)
 		close(c.sigfd);
 	source_close(c.source);
@@ -447,6 +447,6 @@ int cmd_top(int argc, char **argv)
 	if (c.log)
 		fclose(c.log);
 	free(c.log_text);
-	sampling_close(&c.sampling);
+	sampling_free(&c.sampling);
 	return ret;
 }

@@ -135,7 +135,7 @@ void top_keep_command(struct top_cmd *c, int argc, char **argv)
 
 int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 {
-	const struct sampling *s = &c->sampling;
+	const struct sampling_opts *s = &c->sampling;
 
 	if (!!c->input.file + !!c->pin_dir + !!c->user_socket + c->own > 1)
 		return err_set(err, -EINVAL,
@@ -148,8 +148,9 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--pin-dir, --user-socket: the collector decides what is sampled; "
 			       "leave out options for sampling and selection, except -e");
-	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
-			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))
+	if (c->input.file &&
+	    (s->source || s->event[0].rate.has_period || s->event[0].rate.has_freq || s->all ||
+	     *s->hierarchy || s->sim_faults || s->sampler.max_memory_bytes))
 		return err_set(
 			err, -EINVAL,
 			"-i: leave out options for sampling; they do not apply to recordings");

@@ -9,7 +9,7 @@
 #include "top/source.h"
 
 struct top_cmd {
-	struct sampling sampling;
+	struct sampling_opts sampling;
 	struct top_opts top;
 	bool once, html, own;
 	const char *pin_dir, *user_socket; /* NULL: not given */

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the options mean on this machine: the plan, attributes of the events, CPUs. */
+#include "session_private.h"
+
+#include "base/exit_status.h"
+#include "machine/core_event.h"
+#include "machine/pmu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The processor that the simulation models: Zen 4, no errata. */
+#define SIM_CAPS 0xbffu
+
+/* Shortest software clock period that is worth a timer interrupt. */
+#define SIM_MIN_PERIOD_NS 10000
+#define SIM_MIN_FAULTS	  16
+#define SIM_FAULTS_PERIOD 16 /* a starting process has some hundred */
+
+/* --- the plan: which stages drop samples before the program --- */
+
+static struct plan_context context(const struct sampling_opts *o, unsigned int n,
+				   const struct abilities *a)
+{
+	return (struct plan_context){
+		.abilities = a,
+		.stages = o->stages,
+		.metric = o->event[n].metric,
+		.cpus = o->has_cpus,
+		.core_counters = o->core_counters,
+		.command = o->argv && !sampling_measures_others(o),
+		.event = &o->event[n].spec,
+		.simulated = o->source == SOURCE_SIM,
+	};
+}
+
+/* Core events to count in addition, by enum sampler_tag. */
+struct tag_events {
+	enum core_event of[SAMPLER_TAGS];
+	bool lost; /* see sampler_opts.tags_are_lost */
+};
+
+static struct tag_events tag_events(const struct cpu_info *cpu, const struct event_spec *event)
+{
+	if (!event_of_fetch(event))
+		return (struct tag_events){
+			.of = { event_term(event, "cnt_ctl") ? CORE_EVENT_OPS : CORE_EVENT_CYCLES,
+				CORE_EVENT_RETIRED, CORE_EVENT_VALID },
+		};
+	if (core_event_known(cpu, CORE_EVENT_FETCH_VALID))
+		return (struct tag_events){
+			.of = { CORE_EVENT_FETCH_TAGGED, CORE_EVENT_FETCH_KEPT,
+				CORE_EVENT_FETCH_VALID },
+		};
+	return (struct tag_events){
+		.of = { CORE_EVENT_FETCH_TAGGED, CORE_EVENT_FETCH_DISCARDED,
+			CORE_EVENT_FETCH_LOST },
+		.lost = true,
+	};
+}
+
+/* Make the plan of an event, for the machine with this PMU (NULL: none), and the planned event. */
+static void make_plan(struct setup *s, struct session_event *e, const struct pmu *pmu,
+		      struct event_spec *event)
+{
+	const struct sampling_opts *o = &s->options;
+	struct plan_context c;
+	struct tag_events tags;
+	struct abilities a;
+
+	abilities_of(&s->cpu, pmu, &a);
+	c = context(o, e - s->event, &a);
+	plan_make(&o->select, &c, &e->plan);
+	plan_event(&e->plan, &c, event);
+	event_print(event, e->text, sizeof(e->text));
+	e->opts.filter = event_filter(event);
+	if (!e->plan.tags)
+		return;
+	tags = tag_events(&s->cpu, event);
+	for (int i = 0; i < SAMPLER_TAGS; i++)
+		if (i != SAMPLER_TAG_VALID ||
+		    (o->core_counters && core_event_known(&s->cpu, tags.of[i])))
+			e->opts.tags[i] = core_event_attr(tags.of[i]);
+	e->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* enabled with the other */
+	e->opts.tags_are_lost = tags.lost;
+}
+
+/* --- the events --- */
+
+/* Prepare the event for the IBS driver. */
+static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, struct err *err)
+{
+	struct event_spec event;
+	struct pmu *pmu;
+	int ret = pmu_open("", e->spec->pmu, &s->cpu, &pmu, err);
+
+	if (ret) {
+		size_t n = strlen(err->text);
+
+		snprintf(err->text + n, sizeof(err->text) - n,
+			 "; see `ibscope doctor`; --source sim shows SIMULATED samples");
+		return ret;
+	}
+	make_plan(s, e, pmu, &event);
+	ret = event_attr(&event, pmu, &s->cpu, &s->options.event[e - s->event].rate, &e->opts.attr,
+			 err);
+	pmu_close(pmu);
+	if (ret)
+		return usage_error(usage, ret);
+	if (e->opts.stacks)
+		e->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	e->opts.source = SAMPLER_IBS;
+	e->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };
+	e->info.source = "ibs";
+	return 0;
+}
+
+/* The simulation has neither terms, but for one, nor modifiers nor stages. */
+static int check_sim(const struct sampling_opts *o, const struct event_spec *spec, struct err *err)
+{
+	for (unsigned int i = 0; i < spec->n_terms; i++)
+		if (strcmp(spec->terms[i].name, event_of_fetch(spec) ? "rand_en" : "cnt_ctl"))
+			return err_set(err, -EINVAL,
+				       "the simulation has no '%s': leave the term out, "
+				       "or sample with --source ibs",
+				       spec->terms[i].name);
+	if (spec->user || spec->kernel)
+		return err_set(err, -EINVAL,
+			       "the simulation has no modifiers: leave "
+			       "them out, or sample with --source ibs");
+	if (o->stages_given && o->stages)
+		return err_set(err, -EINVAL,
+			       "--plan: the simulation has only the program: use --plan off");
+	return 0;
+}
+
+/* The model takes one nanosecond per op. */
+static int prepare_sim(struct setup *s, struct session_event *e, struct err *err)
+{
+	const struct sampling_opts *o = &s->options;
+	const unsigned int min = o->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
+	const struct event_rate *rate;
+	struct perf_event_attr *attr = &e->opts.attr;
+	struct event_spec event;
+	int ret = check_sim(o, e->spec, err);
+
+	if (ret)
+		return ret;
+	make_plan(s, e, NULL, &event);
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = o->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	ret = event_rate_choose(e->spec, &o->event[e - s->event].rate, &rate, err);
+	if (ret)
+		return ret;
+	if (rate->has_freq) {
+		attr->freq = 1;
+		attr->sample_freq = rate->freq;
+	} else {
+		attr->sample_period = rate->has_period ? rate->period
+				      : o->sim_faults  ? SIM_FAULTS_PERIOD
+						       : EVENT_DEFAULT_PERIOD;
+	}
+	if (attr->freq
+		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
+		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
+		return err_set(err, -ERANGE,
+			       "invalid period or frequency: the simulation needs %u to 2^40 "
+			       "(%s), or 1 to %d Hz",
+			       min, o->sim_faults ? "page faults" : "ns",
+			       1000000000 / SIM_MIN_PERIOD_NS);
+	e->opts.source = SAMPLER_SIM;
+	e->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
+	e->info.source = "sim";
+	e->info.simulated = true;
+	return 0;
+}
+
+static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct err *err)
+{
+	const struct sampling_opts *o = &s->options;
+	struct session_event *e = &s->event[n];
+	const bool fetch = event_of_fetch(&o->event[n].spec);
+	int ret;
+
+	e->spec = &o->event[n].spec;
+	e->labels = o->event[n].labels;
+	e->opts = o->sampler;
+	e->opts.pins = o->event[n].pins;
+	e->opts.metric = o->event[n].metric;
+	e->opts.tlb = !fetch;
+	e->opts.max_memory_bytes /= o->n_events; /* both share the limit */
+	e->opts.sel = sampling_selection(o, n);
+	ret = labels_counted(e->labels, fetch, err);
+	if (ret)
+		return usage_error(usage, ret);
+	ret = o->source == SOURCE_SIM ? usage_error(usage, prepare_sim(s, e, err))
+				      : prepare_ibs(s, e, usage, err);
+	if (ret)
+		return ret;
+	e->opts.event = e->text;
+	e->opts.by = labels_by(e->labels);
+	e->opts.slabs |= !!(e->opts.by & IBS_BY_SLAB);
+	e->opts.count_ops |= e->opts.attr.freq;
+	e->opts.count_ops &= e->opts.filter != EVENT_FILTER_HARDWARE || e->opts.pins;
+	e->info.event = e->text;
+	e->info.period = e->opts.attr.freq ? 0 : e->opts.attr.sample_period;
+	e->info.metric = e->opts.metric;
+	return 0;
+}
+
+static int choose_cpus(struct setup *s, bool *usage, struct err *err)
+{
+	struct sampling_opts *o = &s->options;
+	struct cpulist online;
+	size_t n = 0;
+	int cpu, ret = cpulist_read("", "online", &online, err);
+
+	/* offline CPUs are sampled when they come online */
+	if (!ret && !o->has_cpus)
+		ret = cpulist_read("", "possible", &o->cpus, err);
+	if (ret)
+		return ret;
+	cpu = o->has_cpus ? cpulist_outside(&o->cpus, &online) : -1;
+	if (cpu >= 0) {
+		char list[256];
+
+		cpulist_print(&online, list, sizeof(list));
+		return usage_error(usage,
+				   err_set(err, -EINVAL,
+					   "-C: cpu %d is not online; online CPUs: %s", cpu, list));
+	}
+	s->cpus = xcalloc(cpulist_count(&o->cpus), sizeof(*s->cpus));
+	cpulist_for_each (cpu, &o->cpus)
+		s->cpus[n++] = cpu;
+	for (unsigned int i = 0; i < o->n_events; i++) {
+		s->event[i].opts.cpus = s->cpus;
+		s->event[i].opts.n_cpus = n;
+	}
+	return 0;
+}
+
+int setup_new(const struct sampling_opts *o, struct setup **out, bool *usage, struct err *err)
+{
+	struct setup *s = xcalloc(1, sizeof(*s));
+	int ret = 0;
+
+	*out = NULL;
+	*usage = false;
+	s->options = *o;
+	cpu_info_read(&s->cpu);
+	for (unsigned int i = 0; !ret && i < o->n_events; i++)
+		ret = prepare_event(s, i, usage, err);
+	ret = ret ?: choose_cpus(s, usage, err);
+	if (ret)
+		setup_free(s);
+	else
+		*out = s;
+	return ret;
+}
+
+void setup_free(struct setup *s)
+{
+	if (s)
+		free(s->cpus);
+	free(s);
+}
+
+int session_check(const struct sampling_opts *o, bool *usage, struct err *err)
+{
+	struct setup *s;
+	int ret = setup_new(o, &s, usage, err);
+
+	setup_free(s);
+	return ret;
+}
+
+/* --- --explain --- */
+
+/* The machine of --explain, which must support the event at the configured rate. */
+static int explained_machine(const struct sampling_opts *o, unsigned int n, struct abilities *a,
+			     struct err *err)
+{
+	const struct sampling_event *e = &o->event[n];
+	struct cpu_info cpu;
+	struct pmu *pmu = NULL;
+
+	if (o->select.machine) {
+		int ret = abilities_parse(o->select.machine, a, err);
+
+		if (ret)
+			return ret;
+	} else {
+		cpu_info_read(&cpu);
+		if (pmu_open("", e->spec.pmu, &cpu, &pmu, err))
+			pmu = NULL;
+		abilities_of(&cpu, pmu, a);
+		pmu_close(pmu);
+	}
+	cpu = (struct cpu_info){ .caps = a->caps };
+	return a->caps && o->source != SOURCE_SIM ? event_rate_check(&e->spec, &cpu, &e->rate, err)
+						  : 0;
+}
+
+static void explain(const struct sampling_opts *o, unsigned int n, const struct abilities *a,
+		    bool json)
+{
+	const struct filter *filter = &o->select.filter[event_of_fetch(&o->event[n].spec)];
+	const struct plan_context c = context(o, n, a);
+	struct plan plan;
+
+	plan_make(&o->select, &c, &plan);
+	if (json) {
+		plan_print_json(stdout, &plan, &c);
+		return;
+	}
+	if (n)
+		putchar('\n');
+	plan_print(stdout, &plan, &c);
+	if (filter->n_parts) {
+		putchar('\n');
+		filter_explain(stdout, filter);
+	}
+}
+
+int sampling_explain(const struct sampling_opts *o, bool json)
+{
+	struct abilities a[SESSION_EVENTS];
+	struct err err = { "" };
+
+	for (unsigned int i = 0; i < o->n_events; i++) {
+		if (!explained_machine(o, i, &a[i], &err))
+			continue;
+		log_error("--explain: %s", err.text);
+		return EXIT_USAGE;
+	}
+	for (unsigned int i = 0; i < o->n_events; i++)
+		explain(o, i, &a[i], json);
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
