@@ -5,7 +5,7 @@
 #   make check        install dependencies, build, run all tests that this machine can run
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
-#   make fuzz         fuzz the parsers, FUZZ_S seconds each
+#   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
@@ -301,7 +301,7 @@ FUZZ_S	?= 60
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_MAKE = $(MAKE) --no-print-directory -j$(J) O=$(O)-fuzz BPF_O=$(O) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined
 
-.PHONY: $(fuzz_names:%=fuzz-%) fuzz-programs
+.PHONY: $(fuzz_names:%=fuzz-%) fuzz-programs fuzz-all fuzz-keep
 fuzz: $(fuzz_names:%=fuzz-%)
 
 fuzz-programs: deps
@@ -318,7 +318,18 @@ $(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 	$(Q)$(O)-fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512 \
 		-print_final_stats=1 \
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
-		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$* >$(O)/fuzz/$*.log 2>&1 || \
+		{ cat $(O)/fuzz/$*.log; exit 1; }
+	$(Q)sed -n 's/.*DONE *\(cov: [0-9]* ft: [0-9]* corp: [^ ]*\).*/$*: \1/p; s/^Done/$*: done/p' $(O)/fuzz/$*.log
+
+# All targets for half an hour, as many at a time as there are CPUs.
+fuzz-all:
+	$(Q)$(MAKE) --no-print-directory -j$(J) fuzz FUZZ_S=$$((1800 * $(J) / $(words $(fuzz_names))))
+
+# Add inputs that `make fuzz` found to the corpora, if they cover more.
+fuzz-keep: fuzz-programs
+	$(Q)for t in $(fuzz_names); do mkdir -p $(O)/fuzz/$$t && \
+		$(O)-fuzz/fuzz_$$t -merge=1 tests/fuzz/corpus/$$t $(O)/fuzz/$$t || exit 1; done
 
 hostile: deps
 	$(Q)tools/deps.sh test
