@@ -10,44 +10,63 @@
 #include "symbols/symbols.h"
 #include "trace/tasks.h"
 
-/* X(NAME, "name", how text shows it: a column of view/table.h, "meaning") */
+/* When programs get a column that was not asked for; 0: always. */
+enum {
+	COLUMN_OF_OP = 1 << 0,	  /* for ibs_op */
+	COLUMN_OF_FETCH = 1 << 1, /* for ibs_fetch */
+	COLUMN_OF_DATA = 1 << 2,  /* with keys of KEY_ADDRESS: it is costly */
+	COLUMN_OF_RANKS = 1 << 3, /* of several recordings */
+	COLUMN_OF_PRICE = 1 << 4, /* with opts->price */
+	COLUMN_OF_PAGES = 1 << 5, /* with opts->pages */
+};
+
+#define REPORT_SHARE (-1) /* instead of digits */
+
+/* X(NAME, "name", how text shows it: a column of table/table.h, digits, COLUMN_*, "meaning") */
 #define REPORT_COLUMN_TABLE(X)                                                                  \
-	X(SAMPLES, "samples", SAMPLES, "samples")                                               \
-	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")          \
-	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")          \
-	X(VALID, "valid", VALID, "samples with a valid latency")                                \
-	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")              \
-	X(SHARE, "share", SHARE,                                                                \
+	X(SAMPLES, "samples", SAMPLES, 0, 0, "samples")                                         \
+	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, REPORT_SHARE, 0,                          \
+	  "share of all selected samples")                                                      \
+	X(ESTIMATED, "estimated_ops", OPS, 0, 0, "samples x period: ops, cycles or fetches")    \
+	X(VALID, "valid", VALID, 0, 0, "samples with a valid latency")                          \
+	X(CYCLES, "miss_cycles", CYCLES, 0, 0, "latency x ops that a sample stands for")        \
+	X(SHARE, "share", SHARE, REPORT_SHARE, 0,                                               \
 	  "share of all miss cycles; of all latencies if a period is unknown")                  \
-	X(DRAM, "dram", DRAM, "share of the row's miss cycles for data from DRAM")              \
-	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles for data from other nodes") \
-	X(HITM, "hitm", HITM,                                                                   \
-	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 "    \
-	  "on")                                                                                 \
-	X(MEAN, "mean", MEAN, "mean latency, cycles")                                           \
-	X(P50, "p50", P50, "median, cycles")                                                    \
-	X(P90, "p90", P90, "90th percentile, cycles")                                           \
-	X(P99, "p99", P99, "99th percentile, cycles")                                           \
-	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")                 \
-	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                                \
-	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                     \
-	X(STORES, "stores", STORES, "samples that store, including locked accesses")            \
-	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")              \
-	X(CPUS, "cpus", CPUS, "different CPUs")                                                 \
-	X(THREADS, "threads", THREADS, "different threads")                                     \
-	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")               \
-	X(IMBALANCE, "imbalance", IMBALANCE,                                                    \
+	X(DRAM, "dram", DRAM, REPORT_SHARE, COLUMN_OF_OP,                                       \
+	  "share of the row's miss cycles for data from DRAM")                                  \
+	X(REMOTE, "remote", REMOTE, REPORT_SHARE, COLUMN_OF_OP,                                 \
+	  "share of the row's miss cycles for data from other nodes")                           \
+	X(HITM, "hitm", HITM, REPORT_SHARE, COLUMN_OF_OP,                                       \
+	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 on") \
+	X(MEAN, "mean", MEAN, 1, 0, "mean latency, cycles")                                     \
+	X(P50, "p50", P50, 0, 0, "median, cycles")                                              \
+	X(P90, "p90", P90, 0, 0, "90th percentile, cycles")                                     \
+	X(P99, "p99", P99, 0, 0, "99th percentile, cycles")                                     \
+	X(MAX, "max", MAX, 0, 0, "largest latency, cycles; 65535 means that or more")           \
+	X(TOTAL, "total", TOTAL, 0, 0, "sum of the latencies, cycles")                          \
+	X(LOADS, "loads", LOADS, 0, COLUMN_OF_OP, "samples that load, including prefetches")    \
+	X(STORES, "stores", STORES, 0, COLUMN_OF_OP,                                            \
+	  "samples that store, including locked accesses")                                      \
+	X(OFFSETS, "offsets", OFFSETS, 0, COLUMN_OF_DATA,                                       \
+	  "different bytes of a cache line accessed")                                           \
+	X(CPUS, "cpus", CPUS, 0, COLUMN_OF_DATA, "different CPUs")                              \
+	X(THREADS, "threads", THREADS, 0, COLUMN_OF_DATA, "different threads")                  \
+	X(LAST, "last_seen", LAST, 3, COLUMN_OF_DATA,                                           \
+	  "time of the last sample, seconds since 1970")                                        \
+	X(IMBALANCE, "imbalance", IMBALANCE, 4, COLUMN_OF_RANKS,                                \
 	  "largest of the miss cycles of all MPI ranks over their mean")                        \
-	X(PRICE, "remote_price", PRICE,                                                         \
-	  "miss cycles above those of the same accesses at the mean latency of local "          \
-	  "memory")                                                                             \
-	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")              \
-	X(MISPLACED, "misplaced", MISPLACED,                                                    \
+	X(PRICE, "remote_price", PRICE, 0, COLUMN_OF_PRICE,                                     \
+	  "miss cycles above those of the same accesses at the mean latency of local memory")   \
+	X(PAGES, "pages", PAGES, 0, COLUMN_OF_OP | COLUMN_OF_PAGES,                             \
+	  "different pages of physical memory, 4 KiB each")                                     \
+	X(MISPLACED, "misplaced", MISPLACED, 0, COLUMN_OF_OP | COLUMN_OF_PAGES,                 \
 	  "pages that are accessed most from a node other than their own")                      \
-	X(L3_MISS, "l3_miss", L3_MISS,                                                          \
+	X(L3_MISS, "l3_miss", L3_MISS, REPORT_SHARE, COLUMN_OF_FETCH,                           \
 	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")             \
-	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")       \
-	X(ABORTED, "aborted", ABORTED, "ibs_fetch: share of fetches that did not complete")
+	X(WALK, "walk", WALK, REPORT_SHARE, COLUMN_OF_FETCH,                                    \
+	  "ibs_fetch: share of translations that walked page tables")                           \
+	X(ABORTED, "aborted", ABORTED, REPORT_SHARE, COLUMN_OF_FETCH,                           \
+	  "ibs_fetch: share of fetches that did not complete")
 
 enum report_column {
 #define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
@@ -55,6 +74,15 @@ enum report_column {
 #undef REPORT_COLUMN_ENUM
 		REPORT_COLUMN_N
 };
+
+struct report_column_info {
+	const char *name;
+	int digits;	    /* of CSV and JSON, behind the point; or REPORT_SHARE */
+	unsigned int flags; /* COLUMN_* */
+	const char *meaning;
+};
+
+extern const struct report_column_info report_column_info[REPORT_COLUMN_N];
 
 const char *report_column_name(enum report_column c);
 

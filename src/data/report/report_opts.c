@@ -4,12 +4,12 @@
 
 #include "base/choice.h"
 
-#define NAME(id, name, ...) name,
-static const char *const column_names[] = { REPORT_COLUMN_TABLE(NAME) };
+#define INFO(id, name, column, digits, flags, meaning) { name, digits, flags, meaning },
+const struct report_column_info report_column_info[] = { REPORT_COLUMN_TABLE(INFO) };
 
 const char *report_column_name(enum report_column c)
 {
-	return column_names[c];
+	return report_column_info[c].name;
 }
 
 static const char *key_name_at(unsigned int i)
@@ -19,7 +19,7 @@ static const char *key_name_at(unsigned int i)
 
 static const char *column_name_at(unsigned int i)
 {
-	return column_names[i];
+	return report_column_info[i].name;
 }
 
 int report_keys_parse(const char *text, enum label *keys, unsigned int *n, struct err *err)
@@ -39,15 +39,13 @@ int report_columns_parse(const char *option, const char *text, enum report_colum
 
 void report_terms(FILE *f)
 {
-#define COLUMN_LINE(id, name, column, meaning) { name, meaning },
-	static const char *const columns[][2] = { REPORT_COLUMN_TABLE(COLUMN_LINE) };
-
 	fprintf(f, "\nKeys of --by:\n");
 	for (size_t i = 0; i < LABEL_ALL; i++)
 		fprintf(f, "  %-11s %s\n", label_info[i].name, label_info[i].meaning);
 	fprintf(f, "\nColumns:\n");
 	for (size_t i = 0; i < REPORT_COLUMN_N; i++)
-		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
+		fprintf(f, "  %-11s %s\n", report_column_info[i].name,
+			report_column_info[i].meaning);
 }
 
 int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct err *err)
@@ -76,33 +74,20 @@ bool report_by(const struct report_opts *opts, enum label key)
 	return false;
 }
 
-static bool of_other_event(enum report_column c, bool fetch)
-{
-	return fetch ? c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE ||
-			       c == REPORT_COLUMN_HITM || c == REPORT_COLUMN_LOADS ||
-			       c == REPORT_COLUMN_STORES || c == REPORT_COLUMN_PAGES ||
-			       c == REPORT_COLUMN_MISPLACED
-		     : c >= REPORT_COLUMN_L3_MISS;
-}
-
 unsigned int report_columns_default(const struct report_opts *opts, bool several,
 				    enum report_column *columns)
 {
 	const bool data = report_keys_flags(opts->by, opts->n_by) & KEY_ADDRESS;
+	const bool fetch = ibs_metric_of_fetch(opts->metric);
+	const unsigned int unwanted =
+		(fetch ? COLUMN_OF_OP : COLUMN_OF_FETCH) | (data ? 0 : COLUMN_OF_DATA) |
+		(several ? 0 : COLUMN_OF_RANKS) | (opts->price ? 0 : COLUMN_OF_PRICE) |
+		(opts->pages ? 0 : COLUMN_OF_PAGES);
 	unsigned int n = 0;
 
-	for (unsigned int c = 0; c < REPORT_COLUMN_N; c++) {
-		bool wanted = c == REPORT_COLUMN_IMBALANCE ? several
-			      : c == REPORT_COLUMN_PRICE   ? opts->price
-			      : c == REPORT_COLUMN_PAGES || c == REPORT_COLUMN_MISPLACED
-				      ? opts->pages
-			      : c >= REPORT_COLUMN_OFFSETS && c < REPORT_COLUMN_IMBALANCE
-				      ? data /* they are costly */
-				      : true;
-
-		if (wanted && !of_other_event(c, ibs_metric_of_fetch(opts->metric)))
+	for (unsigned int c = 0; c < REPORT_COLUMN_N; c++)
+		if (!(report_column_info[c].flags & unwanted))
 			columns[n++] = c;
-	}
 	return n;
 }
 

@@ -14,29 +14,19 @@ typedef unsigned long long ull;
 
 #define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
 
-static bool is_share(enum report_column c)
-{
-	return c == REPORT_COLUMN_SHARE || c == REPORT_COLUMN_SAMPLE_SHARE ||
-	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE || c == REPORT_COLUMN_HITM ||
-	       c >= REPORT_COLUMN_L3_MISS;
-}
-
 /* What a column says of a row. Return: false if it says nothing. */
 static bool value(const struct report_table *t, const struct report_row *row,
 		  enum report_column column, char *buf, size_t size)
 {
+	const int digits = report_column_info[column].digits;
 	double v = report_value(t, row, column);
 
 	if (isnan(v))
 		return false;
-	if (column == REPORT_COLUMN_MEAN)
-		snprintf(buf, size, "%.1f", v);
-	else if (column == REPORT_COLUMN_LAST)
-		snprintf(buf, size, "%.3f", v);
-	else if (column == REPORT_COLUMN_IMBALANCE)
-		snprintf(buf, size, "%.4f", v);
+	if (digits == REPORT_SHARE)
+		snprintf(buf, size, "%.9g", v);
 	else
-		snprintf(buf, size, is_share(column) ? "%.9g" : "%.0f", v);
+		snprintf(buf, size, "%.*f", digits, v);
 	return true;
 }
 
