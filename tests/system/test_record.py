@@ -121,7 +121,7 @@ class Record(unittest.TestCase):
 
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known: every record is, register by register."""
-        p = self.record_until(2000, '-c', '100000', '--seed', '5', '--raw')
+        p = self.record_until(2000, '-c', '100000', '--sim-ops', 'random', '--seed', '5', '--raw')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual((got.info['simulated'], got.info['source'], got.info['period']),
@@ -139,7 +139,7 @@ class Record(unittest.TestCase):
         """The same simulated samples in both kinds of record."""
         fields = {}
         for kind in (), ('--raw',):
-            self.record('-c', '200000', '--duration', '0.5', '-o', 'x', *kind)
+            self.record('-c', '200000', '--sim-ops', 'random', '--duration', '0.5', '-o', 'x', *kind)
             got = Recorded(self.path('x'))
             fields[kind] = collections.defaultdict(list)
             for s in got.of('sample'):
