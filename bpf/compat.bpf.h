@@ -12,6 +12,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+/* Programs that the loader folds constants into (sampler_open.c); libbpf does not know the section. */
+#define SAMPLE_SECTION SEC("ibs")
+
 /* v5.19 or so for tracing programs: bpf_get_current_ancestor_cgroup_id(). */
 const volatile bool cfg_ancestor_helper = false;
 

@@ -210,7 +210,7 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 
 /* All return 0, so that perf writes no sample: the maps are the output. */
 #define NMI_PROGRAM(name, ...)                                \
-	SEC("perf_event")                                     \
+	SAMPLE_SECTION                                        \
 	int name(void *ctx)                                   \
 	{                                                     \
 		run_event(ctx, (struct path){ __VA_ARGS__ }); \
@@ -272,7 +272,7 @@ static __always_inline void run_sim(void *ctx, struct path path)
 
 /* Programs that `--source sim` attaches to the software clock. */
 #define SIM_PROGRAM(name, ...)                              \
-	SEC("perf_event")                                   \
+	SAMPLE_SECTION                                      \
 	int name(void *ctx)                                 \
 	{                                                   \
 		run_sim(ctx, (struct path){ __VA_ARGS__ }); \
@@ -314,7 +314,7 @@ int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* The baseline for cost measurements. */
-SEC("perf_event")
+SAMPLE_SECTION
 int ibs_op_empty(void *ctx)
 {
 	(void)ctx;

@@ -135,7 +135,7 @@ struct {
 	__uint(value_size, IBS_LINES_BYTES(1)); /* loader */
 } hot_lines SEC(".maps");
 
-/* The loader replaces the address of such a map by that of its value (sampler_open.c). */
+/* The loader replaces the address of such a map by that of its value (core/constants). */
 #define MAP_VALUE(map)              \
 	({                          \
 		void *p_ = &(map);  \

@@ -98,7 +98,7 @@ static __always_inline void twin_build(struct ibs_twin_area *area, const struct 
 		 size);
 }
 
-SEC("syscall")
+SAMPLE_SECTION
 int ibs_op_twin(struct ibs_twin_ctx *c)
 {
 	struct twin_run run = { .mask = c->mask, .tell = c->tell, .ctx_at = c->ctx_at };

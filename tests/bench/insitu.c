@@ -84,6 +84,7 @@ static const struct variant {
 	/* no ring gets full: nobody reads them */
 	{ "forwarded", { .output = SAMPLER_RECORDS } },
 	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
+	{ "by cgroup, unfolded", { .by = IBS_BY_CGROUP, .unfolded = true } },
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },

@@ -50,7 +50,7 @@ static void test_cost_follows_use(void **state)
 	__u32 least = size_with(&none, 0, NULL), filter = size_with(&none, 0, "swpf");
 
 	(void)state;
-	/* 376 where the verifier alone removes what is constant, and src/core/sampler/constants.c does not */
+	/* 376 where the verifier alone removes what is constant, and src/core/constants does not */
 	assert_in_range(least, 1, 340);
 	assert_int_equal(size_with(&src, 0, NULL), least);
 	assert_in_range(size_with(&pid, 0, NULL), least + 1, least + 50);

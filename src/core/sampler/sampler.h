@@ -90,6 +90,7 @@ struct sampler_opts {
 	const struct memory_range *memory;
 	size_t n_memory;
 	bool probe_read; /* do not use direct reads even if supported */
+	bool unfolded;	 /* for tests: load the program without folding its constants */
 };
 
 #define SAMPLER_MAX_SELECTED \

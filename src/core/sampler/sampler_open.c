@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampler.h"
 
-#include "constants.h"
 #include "sampler_private.h"
+#include "constants/constants.h"
 #include "machine/topology.h"
 
 #include "ibs_op.skel.h"
@@ -156,39 +156,35 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 	return progs[what][how];
 }
 
-static struct ibs_op_bpf *loading;
-
 static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
-	const typeof(loading->maps) *m = &loading->maps;
+	const struct sampler *s = (const struct sampler *)cookie;
+	const typeof(s->skel->maps) *m = &s->skel->maps;
 	const struct constants known = { .map_fd = bpf_map__fd(m->rodata),
-					 .value = (const char *)loading->rodata,
+					 .value = (const char *)s->skel->rodata,
 					 .bytes = bpf_map__value_size(m->rodata),
 					 .by_value = { { bpf_map__fd(m->state),
 							 offsetof(struct ibs_state, cpu) },
 						       { bpf_map__fd(m->raw_places) },
-						       { bpf_map__fd(m->fetch_layout) } } };
+						       { bpf_map__fd(m->fetch_layout) } },
+					 .unfolded = s->unfolded };
 
-	(void)cookie;
 	if (bpf_program__type(prog) == BPF_PROG_TYPE_SYSCALL)
 		opts->prog_flags |= BPF_F_SLEEPABLE; /* as libbpf's own handler does */
 	return constants_use(prog, opts, &known);
 }
 
-/* Call before opening the object. Never undone: removing the last one breaks libbpf 1.1's heap. */
-static int register_handlers(void)
+/*
+ * Handle programs in sections that libbpf does not know (SAMPLE_SECTION), from opening the object
+ * until it is loaded. Handlers of named sections are no alternative: libbpf 1.1 corrupts its heap
+ * when the last of them is removed. Returns an id or a negative errno.
+ */
+static int handle_programs(struct sampler *s)
 {
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_constants);
-	static bool registered;
-	int ret = 0;
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .cookie = (long)s,
+		    .prog_prepare_load_fn = use_constants);
 
-	if (!registered)
-		ret = libbpf_register_prog_handler("perf_event", BPF_PROG_TYPE_PERF_EVENT, 0,
-						   &opts);
-	if (!registered && ret >= 0)
-		ret = libbpf_register_prog_handler("syscall", BPF_PROG_TYPE_SYSCALL, 0, &opts);
-	registered |= ret >= 0;
-	return ret < 0 ? ret : 0;
+	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_PERF_EVENT, 0, &opts);
 }
 
 int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *err)
@@ -228,7 +224,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)) ||
 				   (p == s->skel->progs.ibs_slabs && opts->slabs));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
-	loading = s->skel;
+	bpf_program__set_type(s->skel->progs.ibs_op_twin, BPF_PROG_TYPE_SYSCALL);
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
@@ -432,7 +428,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	struct topology *topo = NULL;
 	struct bpf_program *prog;
 	__u64 period; /* of each sample; 0: unknown */
-	int ret, n;
+	int ret, n, handler = -1;
 
 	libbpf_set_print(libbpf_log);
 	n = libbpf_num_possible_cpus();
@@ -460,7 +456,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (ret)
 		goto fail;
 	s->direct = s->features.direct_read && !opts->probe_read;
-	errno = -register_handlers();
+	s->unfolded = opts->unfolded;
+	handler = handle_programs(s);
+	errno = handler < 0 ? -handler : 0;
 	s->skel = errno ? NULL : ibs_op_bpf__open();
 	if (!s->skel) {
 		ret = err_set(err, -errno, "cannot open the BPF object: %s", strerror(errno));
@@ -475,6 +473,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
+	libbpf_unregister_prog_handler(handler);
+	handler = -1;
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
@@ -510,6 +510,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	*out = s;
 	return 0;
 fail:
+	if (handler >= 0)
+		libbpf_unregister_prog_handler(handler);
 	topology_close(topo);
 	sampler_close(s);
 	return ret;

@@ -97,7 +97,7 @@ struct sampler {
 	bool simulated, count_ops;
 	bool adopted, started;
 	const char *not_adopted; /* why pinned counters were not adopted; "": none exist */
-	bool direct;
+	bool direct, unfolded;
 	bool warned_cpus;
 	__u32 line_sets, line_tables; /* one pair of tables per CPU */
 	__u8 line_half;		      /* index of the table in use */
