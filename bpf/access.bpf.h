@@ -27,6 +27,7 @@ struct sample {
 	const __u32 *caps;  /* only without `copy` */
 };
 
+#define sample_period sample_period /* for decide_env.h */
 static __always_inline __u64 sample_period(const struct sample *s)
 {
 	return s->period ? *s->period : ((struct bpf_perf_event_data *)s->ctx)->sample_period;
@@ -34,9 +35,10 @@ static __always_inline __u64 sample_period(const struct sample *s)
 
 /* The state of the CPU that runs the program. */
 typedef struct ibs_cpu_state *core_t;
-#define APART_T \
-	__u64 /* separately verified functions cannot take this pointer, and do not need it */
-#define apart(core) ((void)(core), 0ULL)
+#define core_t core_t
+/* A number for the verifier, which does not pass this pointer to global functions. */
+typedef __u64 core_arg_t;
+#define core_arg(core) ((void)(core), 0ULL)
 
 static __always_inline __u64 this_cpu(const volatile struct ibs_config *cfg)
 {
@@ -49,6 +51,7 @@ static __always_inline core_t this_core(const volatile struct ibs_config *cfg)
 	return MAP_VALUE(state) + this_cpu(cfg) * sizeof(struct ibs_cpu_state);
 }
 
+#define core_state core_state
 static __always_inline struct ibs_cpu_state *core_state(core_t core)
 {
 	return core;

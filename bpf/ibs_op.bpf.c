@@ -39,7 +39,7 @@ static __always_inline void count(core_t core, __u64 outcome, struct path path)
 /* Test a sample's registers, then count it or send it as a record. */
 static __always_inline __u64 decide(core_t core, const struct sample *s, struct path path)
 {
-	struct placed at;
+	struct place at;
 	__u32 out = regs_select(core, s->regs, path.forwards ? NULL : &at, path.fetch);
 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
@@ -47,7 +47,7 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 	if (out == IBS_OUTCOME_AGGREGATED) {
 		/* first, since it needs the most registers */
 		if (!path.fetch && core_config(core)->line_sets)
-			line_feed(core, s, at.first, at.word);
+			line_feed(core, s, at.status, at.word);
 		out = aggregate(core, &at, s, path.fetch);
 	}
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)

@@ -48,6 +48,7 @@ struct engine {
 /* --- helpers that the core calls --- */
 
 typedef struct engine *core_t;
+#define core_t core_t /* for decide_env.h */
 
 struct sample {
 	const __u64 *regs;
@@ -77,6 +78,7 @@ struct sample {
 #define map_add(e, map, key, value) add_##map(e, key, value)
 #define map_delete(e, map, key)	    ((e)->map[*(key)] = 0)
 
+#define task_comm task_comm
 static int task_comm(struct engine *e, __u64 *words)
 {
 	memcpy(words, e->task->comm, sizeof(e->task->comm));
@@ -323,7 +325,7 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 {
 	const bool fetch = ibs_metric_of_fetch(e->config.metric);
 	const struct sample s = { regs, period };
-	struct placed at = {};
+	struct place at = {};
 	__u32 out;
 
 	e->task = task;
@@ -333,7 +335,7 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
 		out = regs_select(e, regs, &at, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
-			line_feed(e, &s, at.first, at.word);
+			line_feed(e, &s, at.status, at.word);
 		if (out == IBS_OUTCOME_AGGREGATED)
 			out = aggregate(e, &at, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && at.word & IBS_LAYOUT_HIST && !fetch)
