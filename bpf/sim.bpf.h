@@ -22,8 +22,14 @@ struct task_struct___thread {
 	struct thread_struct thread;
 } __attribute__((preserve_access_index));
 
-/* Word of struct pt_regs that has a general register, by the register's number in ModRM. */
-static const __u8 sim_register_word[16] = { 10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0 };
+/*
+ * Word of struct pt_regs that has a general register, by the register's number in ModRM. No array:
+ * libbpf 1.1 does not place static variables in BTF, so that the kernel refuses all of it.
+ */
+static __always_inline __u32 sim_register_word(__u32 reg)
+{
+	return (reg < 8 ? 0x0e0d0413050c0b0aULL : 0x0001020306070809ULL) >> reg % 8 * 8 & 0xff;
+}
 
 static __always_inline __u64 sim_word(const __u64 *pt_regs, __u32 word)
 {
@@ -197,7 +203,7 @@ __noinline int sim_choose(struct bpf_perf_event_data *ctx)
 	/* the context is a struct bpf_perf_event_data_kern: first a pointer to the registers */
 	bpf_probe_read_kernel(&pt_regs, sizeof(pt_regs), ctx);
 	for (__u32 i = 0; i < 16; i++)
-		op->state.reg[i] = sim_word(pt_regs, sim_register_word[i]);
+		op->state.reg[i] = sim_word(pt_regs, sim_register_word(i));
 	op->state.unknown = 0;
 	__builtin_memset(&op->chosen, 0, sizeof(op->chosen));
 	for (__u32 i = 0; i < SIM_STEPS; i++)
