@@ -151,8 +151,8 @@ $(O)/src/face/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 # Loops over whole columns benefit from vectorization.
 $(O)/src/data/recording/recording_columns.o: override CFLAGS += -O3
 
-# A skeleton is a prerequisite of its one user.
-$(O)/src/core/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
+# A skeleton is a prerequisite of its users.
+$(O)/src/core/sampler/sampler_load.o $(O)/src/core/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 

@@ -12,7 +12,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Programs that the loader folds constants into (sampler_open.c); libbpf does not know the section. */
+/* Programs that the loader folds constants into (sampler_load.c); libbpf does not know the section. */
 #define SAMPLE_SECTION SEC("ibs")
 
 /* v5.19 or so for tracing programs: bpf_get_current_ancestor_cgroup_id(). */

@@ -50,7 +50,7 @@ struct slot_seen {
 };
 
 struct sampler {
-	struct ibs_op_bpf *skel;    /* for sampler.c alone */
+	struct ibs_op_bpf *skel;    /* for sampler_load.c and sampler_open.c */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
 	/* Counters of tagged ops that retired, and of those that interrupted; NULL: not counted. */
 	union {
@@ -73,8 +73,9 @@ struct sampler {
 	struct mapping state_map, series, slot_owners, records, hot_lines, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
-	int prog_fd;	      /* the skeleton's */
-	struct counts counts; /* in the maps above */
+	struct bpf_program *slabs_prog; /* lists the slab caches */
+	int prog_fd;			/* the skeleton's */
+	struct counts counts;		/* in the maps above */
 	struct ibs_state *state;
 	unsigned int possible_cpus;
 	__u32 max_slots;
@@ -119,8 +120,6 @@ size_t sampler_line_bytes(const struct sampler_opts *opts); /* size of one table
 size_t sampler_record_bytes(const struct sampler_opts *opts);
 __u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps indexed by CPU */
 
-struct sampler_select *sampler_selection(struct sampler *s);
-
 /* Enter the initial selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
 void select_close(struct sampler_select *ss);
@@ -164,6 +163,17 @@ void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
 
+/*
+ * The BPF object, in the order of calls: _handle_programs() before it is opened, returns the id of
+ * a libbpf handler to remove after the load, or a negative errno; _choose_prog() returns NULL if
+ * there is no such program; _load() also maps the state.
+ */
+int sampler_handle_programs(struct sampler *s);
+struct bpf_program *sampler_choose_prog(struct sampler *s, const struct sampler_opts *opts);
+int sampler_set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e);
+int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
+		 struct err *err);
+
 struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
 void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 		    struct ibs_meta_layout *out);
@@ -173,28 +183,10 @@ void sampler_wait_for_programs(struct sampler *s);
 
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
-struct sampler_leaving {
-	__u32 slot;
-	__u32 into; /* slot that gets its counts: sampler.ended, or another one in use */
-};
-
-/*
- * Add the counts of slots in use to others, and free the slots; programs then look up every cgroup
- * again. Groups other than cgroups must no longer be in a map.
- */
-void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n);
-
-/* Call before moving the counts of a slot, so that they are not taken for activity. */
-void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l);
-
 /* Reserve a slot marked IBS_SLOT_ENDED for samplers with pins. */
 void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts);
 
 /* Complete an interrupted fold: add the counts of slots without owner. */
 void sampler_fold_repair(struct sampler *s);
-
-/* sampler_slabs() with the given iterator program */
-struct bpf_program;
-int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err *err);
 
 #endif

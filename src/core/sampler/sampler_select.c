@@ -235,7 +235,7 @@ static int check_live(const struct sampler_select *ss, unsigned int what, struct
 
 int sampler_set_processes(struct sampler *s, const struct selected_pids *set, struct err *err)
 {
-	struct sampler_select *ss = sampler_selection(s);
+	struct sampler_select *ss = &s->select;
 	int ret = check_live(ss, SAMPLER_LIVE_PROCESSES, err);
 
 	return ret ?: set_processes(ss, set, err);
@@ -258,7 +258,7 @@ static void restore_cgroups(struct sampler_select *ss, const struct selected_cgr
 int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
 			struct err *err)
 {
-	struct sampler_select *ss = sampler_selection(s);
+	struct sampler_select *ss = &s->select;
 	struct selected_cgroup *sorted = NULL;
 	unsigned int needs = SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER;
 	int ret;
@@ -295,7 +295,7 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err)
 {
-	struct sampler_select *ss = sampler_selection(s);
+	struct sampler_select *ss = &s->select;
 	int ret = check_live(ss, SAMPLER_LIVE_LATENCY, err);
 
 	if (ret)

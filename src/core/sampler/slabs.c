@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err *err)
+int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *err)
 {
-	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	struct bpf_link *link = bpf_program__attach_iter(s->slabs_prog, NULL);
 	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno, ret = 0;
 	struct ibs_slab slab;
 	ssize_t got = 0;
