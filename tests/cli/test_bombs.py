@@ -62,7 +62,9 @@ class Bombs(unittest.TestCase):
                 self.assertIn(status, (0, 1), err)
                 self.assertLess(cpu, CPU_S)
                 self.assertLess(peak, MIB)
-                for text in want if command[0] != 'merge' or 'recordings left' not in err else ():
+                # some do not read perf.data at all
+                refused = 'is perf.data, which cannot be merged' in err or 'is already a perf.data file' in err
+                for text in () if refused else want:
                     self.assertIn(text, err)
                     self.assertEqual(status, 1)
         os.unlink(path)
