@@ -150,7 +150,8 @@ static const struct series *find_series(const struct group *g, const struct seri
 	return NULL;
 }
 
-void group_diff(const struct group *newer, const struct group *older, struct group *out)
+/* Counts of a group since @older, which may be NULL; only series with new samples. */
+static void group_diff(const struct group *newer, const struct group *older, struct group *out)
 {
 	*out = *newer;
 	if (older)

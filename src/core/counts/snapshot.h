@@ -118,12 +118,6 @@ struct hist_info {
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 		   struct snapshot *out);
 
-/*
- * Counts of a group since @older, which may be NULL; only series with new samples. The caller frees
- * @out.
- */
-void group_diff(const struct group *newer, const struct group *older, struct group *out);
-
 /* Estimate the ops of a group's samples from the tags of the interval, if unknown. */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
 

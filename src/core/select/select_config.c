@@ -29,7 +29,7 @@ bool selects_threads(const struct selection *sel)
 	return sel->threads.n;
 }
 
-bool selects_cgroups(const struct selection *sel)
+static bool selects_cgroups(const struct selection *sel)
 {
 	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
 

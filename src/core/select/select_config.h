@@ -17,7 +17,6 @@ __u32 config_max_cgroups(__u32 max_slots);
 
 bool selects_processes(const struct selection *sel);
 bool selects_threads(const struct selection *sel);
-bool selects_cgroups(const struct selection *sel);
 
 /* True if the pids are excluded, including the empty set: everything except none. */
 bool selected_pids_left_out(const struct selected_pids *set);

@@ -108,11 +108,6 @@ static void put_kinds(struct json_writer *w, const char *what, const __u64 *samp
 	json_end(w);
 }
 
-void data_kinds_print(FILE *f, const __u64 *samples)
-{
-	print_kinds(f, "data", samples, DATA_KIND_N, DATA_VARIABLE, data_name);
-}
-
 void data_kinds_put(struct json_writer *w, const __u64 *samples)
 {
 	put_kinds(w, "data", samples, DATA_KIND_N, data_name);
@@ -145,7 +140,7 @@ void type_kinds_print(FILE *f, const __u64 *samples)
 void report_kinds_print(FILE *f, const struct report_kinds *k)
 {
 	if (k->data)
-		data_kinds_print(f, k->data);
+		print_kinds(f, "data", k->data, DATA_KIND_N, DATA_VARIABLE, data_name);
 	if (k->types)
 		type_kinds_print(f, k->types);
 	if (k->code)

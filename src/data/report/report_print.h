@@ -26,9 +26,6 @@ void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric 
 /* The same as members of the object that @w is in. */
 void report_head_put(struct json_writer *w, const struct report_head *head, enum ibs_metric metric);
 
-/* What lies at the addresses of data, in samples by enum data_kind: a line that adds up. */
-void data_kinds_print(FILE *f, const __u64 *samples);
-
 /* Samples by enum type_kind, and the share of accesses of which the type is known. */
 void type_kinds_print(FILE *f, const __u64 *samples);
 

@@ -246,8 +246,6 @@ bool table_text_left(const struct table_text *x, size_t column);
 /* Values as a row of bars, scaled to the largest; NAN is blank, and so is 0 unless @zero. */
 void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,
 		 size_t size);
-/* The marker of table_row.change, printed after the trend. */
-const char *table_change(const struct screen *s, int change);
 /* The distribution of a series' latencies over TABLE_BINS bins of a fixed scale. */
 #define TABLE_BINS 18
 void table_bins(const struct series *s, double bin[TABLE_BINS]);

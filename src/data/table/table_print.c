@@ -33,7 +33,8 @@ static void histogram(const struct screen *s, const struct series *series, char 
 	table_spark(s, bin, TABLE_BINS, false, out, CELL);
 }
 
-const char *table_change(const struct screen *s, int change)
+/* The marker of table_row.change, printed after the trend. */
+static const char *table_change(const struct screen *s, int change)
 {
 	return s->utf8 ? change > 0 ? "▲" : "▼" : change > 0 ? "+" : "-";
 }

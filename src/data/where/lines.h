@@ -66,7 +66,6 @@ struct line_users {
 	} user[LINE_USERS];
 };
 
-void line_users_add(struct line_users *u, const struct line_access *a);
 /* Does each set have a user so that the two differ in both thread and CPU? */
 bool line_users_share(const struct line_users *a, const struct line_users *b);
 

@@ -30,7 +30,7 @@ static bool is_needed(const struct line_users *u, __u64 thread, __u64 cpu)
 	return false;
 }
 
-void line_users_add(struct line_users *u, const struct line_access *a)
+static void line_users_add(struct line_users *u, const struct line_access *a)
 {
 	__u64 thread = a->has & LINE_HAS_TASK ? a->tid : STAND_IN | a->cpu;
 	__u64 cpu = a->has & LINE_HAS_CPU ? a->cpu : STAND_IN | a->tid;

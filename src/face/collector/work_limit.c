@@ -9,7 +9,11 @@
 /* A call that exceeds its limit puts this kind of work on hold, but not forever. */
 #define DEBT_MAX_S 1.0
 
-bool work_is_limited(enum ibs_work kind)
+/*
+ * True for work that anybody can cause. Requests to the control socket are not limited: those who
+ * may write to it may stop sampling anyway.
+ */
+static bool work_is_limited(enum ibs_work kind)
 {
 	return kind == IBS_WORK_CGROUPS || kind == IBS_WORK_WEB || kind == IBS_WORK_USERS;
 }

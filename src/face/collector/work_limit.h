@@ -34,12 +34,6 @@ struct work_limit {
  */
 void work_limit_set_budget(struct work_limit *w, double budget, unsigned int cpus);
 
-/*
- * True for work that anybody can cause. Requests to the control socket are not limited: those who
- * may write to it may stop sampling anyway.
- */
-bool work_is_limited(enum ibs_work kind);
-
 /* Account for CPU time that was spent on @kind. */
 void work_limit_charge(struct work_limit *w, enum ibs_work kind, __u64 ns, double now_s);
 

@@ -57,13 +57,13 @@ const char *governor_reason_help(enum governor_reason r)
 	return helps[r];
 }
 
-const char *status_governor_state(const struct ibs_meta_status *st)
+static const char *status_governor_state(const struct ibs_meta_status *st)
 {
 	return st->governor_state < GOVERNOR_STATE_N ? governor_state_name(st->governor_state)
 						     : "unknown";
 }
 
-const char *status_governor_reason(const struct ibs_meta_status *st)
+static const char *status_governor_reason(const struct ibs_meta_status *st)
 {
 	return st->governor_reason < GOVERNOR_REASON_N ? governor_reason_name(st->governor_reason)
 						       : "unknown";

@@ -38,9 +38,7 @@ const char *governor_state_name(enum governor_state s);
 const char *governor_reason_name(enum governor_reason r);
 const char *governor_reason_help(enum governor_reason r);
 
-/* Names of numbers in the status; "unknown" for those of a later version. */
-const char *status_governor_state(const struct ibs_meta_status *st);
-const char *status_governor_reason(const struct ibs_meta_status *st);
+/* The name of a number in the status; "unknown" for those of a later version. */
 const char *status_nmi_source(const struct ibs_meta_status *st);
 
 extern const char *const work_names[];	       /* by enum ibs_work */

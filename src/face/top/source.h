@@ -86,8 +86,4 @@ int source_read_again(struct top_source *s, struct top *t, struct err *err);
 
 void source_close(struct top_source *s); /* accepts NULL */
 
-/* Assumed cost of a sample with interrupt, driver and program, where nobody has measured it. */
-#define SOURCE_SAMPLE_NS 2500
-double source_cost(struct top_source *s, const struct snapshot *interval);
-
 #endif

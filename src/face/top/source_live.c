@@ -19,13 +19,16 @@ struct live {
 	char event[EVENT_TEXT_MAX];
 };
 
-double source_cost(struct top_source *s, const struct snapshot *interval)
+/* Assumed cost of a sample with interrupt, driver and program, where nobody has measured it. */
+#define SAMPLE_NS 2500
+
+static double source_cost(struct top_source *s, const struct snapshot *interval)
 {
 	__u64 cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = cpu - s->cpu_ns;
 	double time = (double)interval->time_ns * interval->pmu.cpus;
 
 	s->cpu_ns = cpu;
-	return time > 0 ? (own + (double)interval->ledger.seen * SOURCE_SAMPLE_NS) / time
+	return time > 0 ? (own + (double)interval->ledger.seen * SAMPLE_NS) / time
 			: HISTORY_NO_COST;
 }
 

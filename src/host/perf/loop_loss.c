@@ -112,14 +112,6 @@ double loop_median(double *v, size_t n, double *spread)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-void loop_for(double seconds)
-{
-	double until = now_s() + seconds;
-
-	while (now_s() < until)
-		;
-}
-
 /* NAN: too disturbed, or no sample. */
 struct rounds {
 	double share[ROUNDS_MAX], ns[ROUNDS_MAX];

@@ -117,9 +117,6 @@ struct loop_opts {
 int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
 		      struct loop_loss *out, struct err *err);
 
-/* Keep the CPU busy. */
-void loop_for(double seconds);
-
 /* Sort @v and return its median; *spread: its standard error, from the quartiles. @n > 0. */
 double loop_median(double *v, size_t n, double *spread);
 
