@@ -40,24 +40,6 @@ static void usage(const struct collector *c)
 	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-static void print_status(FILE *f, bool json, const struct collector_state *of, unsigned int n)
-{
-	const struct reading_push push = { pushing && push_pending(pushing),
-					   pushing ? push_failure(pushing) : "" };
-	struct reading r[COLLECTOR_EVENTS];
-
-	for (unsigned int i = 0; i < n; i++) {
-		reading_begin(&r[i], &of[i].meta);
-		reading_finish(&r[i], &of[i].now.ledger, snapshot_groups(&of[i].now));
-	}
-	if (json)
-		collector_print_json(f, r, n, pushing ? &push : NULL);
-	else
-		collector_print(f, r, n);
-	if (!json && *push.failure)
-		fprintf(f, "push: %s\n", push.failure);
-}
-
 struct serve_opts {
 	struct web_opts web; /* first: rows set it */
 	struct push_opts push;
@@ -211,6 +193,9 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 				break;
 			collector_reload(c);
 		}
+		if (pushing)
+			collector_set_push(c, &(struct reading_push){ push_pending(pushing),
+								      push_failure(pushing) });
 		ret = collector_run(c, fds + FD_COLLECTOR, err);
 		if (!ret && pushing)
 			push_run(pushing, woken_ns);
@@ -246,7 +231,6 @@ int cmd_serve(int argc, char **argv)
 		.argc = argc,
 		.argv = argv,
 		.extra = &extra,
-		.print_status = print_status,
 		.print_lines = print_lines,
 		.closing = closing,
 	};

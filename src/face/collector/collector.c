@@ -94,6 +94,12 @@ void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began)
 	work_limit_charge(&c->work, kind, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began, now_s());
 }
 
+void collector_set_push(struct collector *c, const struct reading_push *now)
+{
+	c->push = *now;
+	c->pushes = true;
+}
+
 struct ibs_push_counts *collector_push_counts(struct collector *c)
 {
 	return &c->pushed;

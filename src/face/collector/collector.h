@@ -15,6 +15,7 @@
 #include <poll.h>
 
 struct collector;
+struct reading_push;
 
 /**
  * collector_new() - parse the options
@@ -51,6 +52,9 @@ double collector_work_wait(struct collector *c, enum ibs_work kind);
 
 /* Counts of --push since the collector started. The caller adds to them. */
 struct ibs_push_counts *collector_push_counts(struct collector *c);
+
+/* What `ctl status` prints of --push besides the counts; @now->failure must stay valid. */
+void collector_set_push(struct collector *c, const struct reading_push *now);
 
 /* Counts of --hot-lines. The caller adds to the sums, which include those of earlier collectors. */
 struct ibs_lines_counts *collector_lines_counts(struct collector *c);

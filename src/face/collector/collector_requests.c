@@ -383,7 +383,8 @@ static enum control_result ledger(struct collector *c, const struct control_requ
 static enum control_result status(struct collector *c, const struct control_request *r, FILE *out,
 				  struct err *err)
 {
-	struct collector_state of[COLLECTOR_EVENTS] = {};
+	struct reading of[COLLECTOR_EVENTS];
+	struct snapshot now;
 	unsigned int n = 0;
 	bool json;
 	int ret;
@@ -392,15 +393,20 @@ static enum control_result status(struct collector *c, const struct control_requ
 		return CONTROL_USAGE;
 	ret = status_update(c, now_s(), err);
 	for_each_event (e, c) {
-		of[n].meta = *pins_meta(e->pins);
-		ret = ret ?: sampler_snapshot(opened(e)->sampler, &of[n].now, err);
-		n++;
+		reading_begin(&of[n], pins_meta(e->pins));
+		ret = ret ?: sampler_snapshot(opened(e)->sampler, &now, err);
+		if (ret)
+			return CONTROL_FAILED;
+		reading_finish(&of[n++], &now.ledger, snapshot_groups(&now));
+		snapshot_free(&now);
 	}
-	if (!ret)
-		c->opts.print_status(out, json, of, n);
-	while (n-- > 0)
-		snapshot_free(&of[n].now);
-	return ret ? CONTROL_FAILED : CONTROL_OK;
+	if (json)
+		collector_print_json(out, of, n, c->pushes ? &c->push : NULL);
+	else
+		collector_print(out, of, n);
+	if (!json && c->pushes && *c->push.failure)
+		fprintf(out, "push: %s\n", c->push.failure);
+	return CONTROL_OK;
 }
 
 /* Root only, whatever the mode of the socket: physical addresses help to attack the kernel. */

@@ -61,21 +61,10 @@ struct collector_extra {
 	int (*check)(struct collector_settings *set, struct err *err);
 };
 
-/* An event of a running collector; @meta was read before @now. */
-struct collector_state {
-	struct ibs_meta meta;
-	struct snapshot now;
-};
-
-/* Answers `ibscope ctl status`. */
-typedef void collector_print_status(FILE *f, bool json, const struct collector_state *of,
-				    unsigned int n);
-
 struct collector_opts {
 	int argc;
 	char **argv;			     /* kept */
 	const struct collector_extra *extra; /* NULL: no other options */
-	collector_print_status *print_status;
 	/* Answers `hot-lines`, for root only. Return: 0 or a negative errno with @err. */
 	int (*print_lines)(FILE *f, struct err *err);
 	/* Called before the sampler is closed and another one opened; may be NULL. */
