@@ -94,13 +94,14 @@ enum ibs_work {
 _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
 /* Outcome of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
-#define IBS_PUSH_TABLE(X)                                                       \
-	X(DELIVERED, "delivered", "the server accepted it")                     \
-	X(REFUSED, "refused", "the server refused it")                          \
-	X(UNAVAILABLE, "unavailable", "the server was unreachable or too slow") \
-	X(FAILED, "failed", "it could not be created or sent securely")         \
-	X(UNFINISHED, "unfinished", "the collector exited first")               \
-	X(DROPPED, "dropped", "copies of samples found no room or came too late")
+#define IBS_PUSH_TABLE(X)                                                         \
+	X(DELIVERED, "delivered", "the server accepted it")                       \
+	X(REFUSED, "refused", "the server refused it")                            \
+	X(UNAVAILABLE, "unavailable", "the server was unreachable or too slow")   \
+	X(FAILED, "failed", "it could not be created or sent securely")           \
+	X(UNFINISHED, "unfinished", "the collector exited first")                 \
+	X(DROPPED, "dropped", "copies of samples found no room or came too late") \
+	X(LATE, "late", "the server accepted it, but more than 90 seconds after its end")
 
 enum ibs_push_outcome {
 #define IBS_PUSH_ENUM(NAME, ...) IBS_PUSH_##NAME,

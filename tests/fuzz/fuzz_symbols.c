@@ -18,7 +18,7 @@
 
 #include "disasm/disasm.h"
 #include "symbols/symbols_kernel.h"
-#include "symbols/symbols_object.h"
+#include "naming/elf_file.h"
 
 #define OFFSETS_MAX 5120
 #define KERNEL	    0xffffffff81000000ull
@@ -107,10 +107,10 @@ static void read_kallsyms(void)
 }
 
 /* What is read of a function is within the file, whatever it says of itself. */
-static void decode(struct object *o, struct disasm *d, const struct object_function *f)
+static void decode(struct elf_file *o, struct disasm *d, const struct elf_file_function *f)
 {
 	unsigned char code[256];
-	size_t n = object_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
+	size_t n = elf_file_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
 	struct insn in;
 
 	for (size_t i = 0; i < n; i += in.len) {
@@ -127,55 +127,55 @@ static void need_field(const char *path, __u64 offset, __u64 size, void *arg)
 }
 
 /* What is named has a name, and a layout, in which its field is. */
-static void check_access(struct object *o, const struct type_access *a)
+static void check_access(struct elf_file *o, const struct type_access *a)
 {
 	need(a->kind < TYPE_KIND_N && !a->type == !TYPE_FOUND(a->kind));
-	need(!a->type || (*a->type && types_layout(object_types(o), a->type, need_field, NULL)));
+	need(!a->type || (*a->type && types_layout(elf_file_types(o), a->type, need_field, NULL)));
 	need(a->type || (!a->field && !a->field_size));
 }
 
 static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
 {
-	const struct object_opts opts = { .debug_dir = debug_dir, .trusted = true };
+	const struct elf_file_opts opts = { .debug_dir = debug_dir, .trusted = true };
 	char why[160] = "", line[4200];
 	unsigned char code[INSN_BYTES_MAX];
-	struct object_function f;
+	struct elf_file_function f;
 	struct source_place place;
 	struct disasm *d;
-	struct object *o;
+	struct elf_file *o;
 	__u64 at;
 
-	o = object_open(path_of(OBJECT), build_id, build_id ? N_IDS : 0, &opts, why, sizeof(why));
+	o = elf_file_open(path_of(OBJECT), build_id, build_id ? N_IDS : 0, &opts, why, sizeof(why));
 	if (!o) {
 		need(*why);
 		return;
 	}
 	d = disasm_new(false);
 	need(d != NULL);
-	object_is_go(o);
+	elf_file_is_go(o);
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
-		const char *name = object_symbol(o, i);
+		const char *name = elf_file_symbol(o, i);
 		struct type_access access;
 
 		/* instructions begin anywhere */
 		for (size_t k = i; k < i + 8; k++) {
-			need(object_code(o, k, code, sizeof(code)) <= sizeof(code));
-			object_type(o, k, &access);
+			need(elf_file_code(o, k, code, sizeof(code)) <= sizeof(code));
+			elf_file_type(o, k, &access);
 			check_access(o, &access);
 		}
-		object_variable_type(o, i & ~4095ul, false, i, 4, &access);
+		elf_file_variable_type(o, i & ~4095ul, false, i, 4, &access);
 		check_access(o, &access);
 		need(!name || *name);
-		if (object_srcline(o, i, line, sizeof(line)))
+		if (elf_file_srcline(o, i, line, sizeof(line)))
 			need(strchr(line, ':') != NULL);
-		if (!object_function(o, i, &f, &at))
+		if (!elf_file_function(o, i, &f, &at))
 			continue;
 		need(name && !strcmp(f.name, name) && f.size > at - f.start);
-		need(!object_line(o, at, &place) || place.file);
+		need(!elf_file_line(o, at, &place) || place.file);
 		decode(o, d, &f);
 	}
 	disasm_free(d);
-	object_close(o);
+	elf_file_close(o);
 }
 
 /* The object names the split file relative to the working directory, where the fuzzer finds its corpus. */

@@ -195,7 +195,8 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 		}
 		if (pushing)
 			collector_set_push(c, &(struct reading_push){ push_pending(pushing),
-								      push_failure(pushing) });
+								      push_failure(pushing),
+								      push_given_up(pushing) });
 		ret = collector_run(c, fds + FD_COLLECTOR, err);
 		if (!ret && pushing)
 			push_run(pushing, woken_ns);

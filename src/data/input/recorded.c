@@ -132,6 +132,8 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 		*(ev->kind == TRACE_SAMPLE_OP ? &h->op_samples : &h->fetch_samples) += 1;
 		if (ev->kind != r->kind)
 			continue;
+		if (r->symbols)
+			symbols_note_container(r->symbols, r->tasks, ev);
 		ret = r->replay ? replay_judge(r->replay, ev, err) : 1;
 		if (!ret)
 			continue;

@@ -240,6 +240,7 @@ struct report_row {
 #define CODE_KIND_TABLE(X)        \
 	X(NAMED, "named")         \
 	X(NO_SYMBOL, "no_symbol") \
+	X(GIVEN_UP, "given_up")   \
 	X(NO_FILE, "no_file")     \
 	X(NO_ADDRESS, "no_address")
 #define NODE_KIND_TABLE(X)          \

@@ -46,7 +46,9 @@ enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 {
 	if (!has_ip)
 		return CODE_NO_ADDRESS;
-	return !sym->dso ? CODE_NO_FILE : *sym->name == '[' ? CODE_NO_SYMBOL : CODE_NAMED;
+	if (!sym->dso || *sym->name != '[')
+		return sym->dso ? CODE_NAMED : CODE_NO_FILE;
+	return sym->given_up ? CODE_GIVEN_UP : CODE_NO_SYMBOL;
 }
 
 int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op)

@@ -3,13 +3,10 @@
 #include "symbols_private.h"
 
 #include "base/clock.h"
-#include "base/regular.h"
 #include "disasm/disasm.h"
 #include "symbols_kernel.h"
-#include "symbols_object.h"
 #include "trace/task_events.h"
 
-#include <elf.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -40,9 +37,13 @@ int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct er
 		s->trusted = !strcmp(u.nodename, opts->info->host);
 		s->this_boot = s->trusted && is_this_boot(opts->info, &u);
 	}
-	/* libdwfl asks servers when this is set, and waits for them */
+	/* what is not to ask servers cannot */
 	if (!opts->debuginfod)
 		unsetenv("DEBUGINFOD_URLS");
+	s->naming = naming_new(&(struct naming_opts){ .debug_dir = opts->debug_dir,
+						      .debuginfod = opts->debuginfod,
+						      .cpu_s = opts->cpu_s,
+						      .memory = opts->memory });
 	if (opts->kallsyms) {
 		s->kernel_tried = true;
 		ret = kernel_symbols_open(opts->kallsyms, 0, false, &s->kernel, err);
@@ -66,6 +67,9 @@ void symbols_free(struct symbols *s)
 		u64_map_free(&s->dsos[i].stack_access);
 	}
 	free(s->dsos);
+	naming_free(s->naming);
+	free(s->processes);
+	u64_map_free(&s->process_of);
 	u64_map_free(&s->dso_of);
 	u64_map_free(&s->kernel_names);
 	u64_map_free(&s->kernel_dsos);
@@ -194,24 +198,61 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 	out->dso = keep(s, &s->kernel_dsos, addr, dso);
 }
 
+/* Whether a process still runs, and where its paths begin. */
+static struct process *process_of(struct symbols *s, __u32 tgid)
+{
+	__u32 known = u64_map_get(&s->process_of, tgid);
+	struct process *p;
+
+	if (known != U64_MAP_NONE)
+		return &s->processes[known];
+	array_reserve(s->processes, s->processes_room, s->n_processes + 1);
+	u64_map_put(&s->process_of, tgid, s->n_processes);
+	p = &s->processes[s->n_processes++];
+	*p = (struct process){};
+	/* of another boot the number is that of another process */
+	p->alive = s->this_boot && tgid && file_root(tgid, s->opts.info->monotonic_ns, &p->root);
+	return p;
+}
+
+void symbols_note_container(struct symbols *s, const struct tasks *tasks,
+			    const struct trace_event *ev)
+{
+	struct task_cgroup cgroup;
+	struct process *p;
+
+	if (!s->trusted || !ev->sample.has_task || !ev->sample.tgid)
+		return;
+	p = process_of(s, ev->sample.tgid);
+	if (p->noted || !tasks_cgroup(tasks, ev->sample.cgroup_id, &cgroup))
+		return;
+	p->noted = true;
+	p->contained = *cgroup.container;
+}
+
 static bool same_build_id(const struct dso *d, const struct task_map *map)
 {
 	return d->build_id_len == map->build_id_len &&
 	       !memcmp(d->build_id, map->build_id ?: d->build_id, d->build_id_len);
 }
 
-struct dso *dso_at(struct symbols *s, const struct task_map *map)
+struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map)
 {
 	__u32 first = u64_map_get(&s->dso_of, (uintptr_t)map->path), i;
+	const struct process *p = process_of(s, tgid);
+	bool elsewhere = p->contained && !p->alive;
 	struct dso *d;
 
 	for (i = first; i != INTERN_NONE; i = s->dsos[i].next)
-		if (same_build_id(&s->dsos[i], map))
+		if (same_build_id(&s->dsos[i], map) && s->dsos[i].root.id == p->root.id &&
+		    s->dsos[i].elsewhere == elsewhere)
 			return &s->dsos[i];
 	array_reserve(s->dsos, s->room, s->n_dsos + 1);
 	u64_map_put(&s->dso_of, (uintptr_t)map->path, s->n_dsos);
 	d = &s->dsos[s->n_dsos++];
-	*d = (struct dso){ .path = map->path, .next = first };
+	*d = (struct dso){
+		.path = map->path, .next = first, .root = p->root, .elsewhere = elsewhere
+	};
 	if (map->build_id && map->build_id_len <= sizeof(d->build_id)) {
 		memcpy(d->build_id, map->build_id, map->build_id_len);
 		d->build_id_len = map->build_id_len;
@@ -221,21 +262,23 @@ struct dso *dso_at(struct symbols *s, const struct task_map *map)
 
 static void open_dso(struct symbols *s, struct dso *d)
 {
-	const struct object_opts opts = {
-		.debug_dir = s->opts.debug_dir,
-		.debuginfod = s->opts.debuginfod,
+	const struct object_place place = {
+		.root = d->root,
+		.path = d->path,
+		.build_id = d->build_id_len ? d->build_id : NULL,
+		.build_id_len = d->build_id_len,
 		/* that of the kernel is another after each update */
 		.trusted = strcmp(d->path, "[vdso]") ? s->trusted : s->this_boot,
+		.elsewhere = d->elsewhere,
 	};
 
 	d->opened = true;
-	d->object = object_open(d->path, d->build_id_len ? d->build_id : NULL, d->build_id_len,
-				&opts, d->why, sizeof(d->why));
+	d->object = object_open(s->naming, &place, d->why, sizeof(d->why));
 }
 
-struct dso *code_dso(struct symbols *s, const struct task_map *map)
+struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map)
 {
-	struct dso *d = dso_at(s, map);
+	struct dso *d = dso_at(s, tgid, map);
 
 	if (!d->opened)
 		open_dso(s, d);
@@ -259,20 +302,20 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		return;
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
-	d = code_dso(s, &map);
+	d = code_dso(s, tgid, &map);
 	out->name = kept(s, &d->names, offset);
 	if (!out->name) {
 		name = d->object ? object_symbol(d->object, offset) : NULL;
 		snprintf(text, sizeof(text), "[%.4000s]", d->path);
 		out->name = keep(s, &d->names, offset, name ?: text);
 	}
+	out->given_up = *out->name == '[' && d->object && object_problem(d->object);
 	if (!srcline || !d->object)
 		return;
 	out->srcline = kept(s, &d->lines, offset);
 	if (!out->srcline) {
-		if (!object_srcline(d->object, offset, text, sizeof(text)))
-			text[0] = 0;
-		out->srcline = keep(s, &d->lines, offset, text);
+		name = object_srcline(d->object, offset);
+		out->srcline = keep(s, &d->lines, offset, name ?: "");
 	}
 	if (!*out->srcline)
 		out->srcline = NULL;
@@ -304,7 +347,7 @@ bool symbols_code(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		return kernel_code(s, &sym, addr, out);
 	if (!tasks_map(tasks, tgid, addr, time, false, &map))
 		return false;
-	d = dso_at(s, &map);
+	d = dso_at(s, tgid, &map);
 	if (!d->object || !object_function(d->object, addr - map.start + map.pgoff, &f, &out->at))
 		return false;
 	*out = (struct symbol_code){ sym.name, sym.dso, d->object, f.start, f.size, out->at };
@@ -355,23 +398,21 @@ static bool begins_with(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-static bool is_program(const char *path)
+/* Is it known that the file is no program? */
+static bool is_other(const struct dso *d)
 {
-	int fd = regular_open(path);
-	char magic[SELFMAG];
-	bool other = fd == -EINVAL || (fd >= 0 && (read(fd, magic, SELFMAG) != SELFMAG ||
-						   memcmp(magic, ELFMAG, SELFMAG) != 0));
+	int fd = d->elsewhere ? -ENOENT : file_open(&d->root, d->path);
 
 	if (fd >= 0)
 		close(fd);
-	return !other;
+	return fd == -EINVAL || fd == -ENOEXEC;
 }
 
-static struct dso *data_dso(struct symbols *s, const struct task_map *map)
+static struct dso *data_dso(struct symbols *s, __u32 tgid, const struct task_map *map)
 {
-	struct dso *d = dso_at(s, map);
+	struct dso *d = dso_at(s, tgid, map);
 
-	if (!d->opened && !map->exec && s->trusted && !map->build_id && !is_program(d->path))
+	if (!d->opened && !map->exec && s->trusted && !map->build_id && is_other(d))
 		d->opened = d->no_program = true;
 	if (!d->opened)
 		open_dso(s, d);
@@ -379,10 +420,10 @@ static struct dso *data_dso(struct symbols *s, const struct task_map *map)
 }
 
 /* Return: whether the file has a segment there. */
-static bool find_variable(struct symbols *s, const struct task_map *map, __u64 addr,
+static bool find_variable(struct symbols *s, __u32 tgid, const struct task_map *map, __u64 addr,
 			  struct data_place *out)
 {
-	struct dso *d = data_dso(s, map);
+	struct dso *d = data_dso(s, tgid, map);
 	__u64 offset = addr - map->start + map->pgoff;
 
 	if (!d->object || !object_variable(d->object, map->pgoff, map->exec, offset, &out->variable,
@@ -442,7 +483,8 @@ static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tg
 	*out = (struct data_place){ .kind = DATA_UNMAPPED, .mapping = "[unmapped]" };
 	for (int above = 0; above < 2; above++)
 		if (tasks_map_near(tasks, tgid, addr, time, above, &map) && map.exec &&
-		    data_kind_of(map.path) == DATA_NO_SYMBOL && find_variable(s, &map, addr, out))
+		    data_kind_of(map.path) == DATA_NO_SYMBOL &&
+		    find_variable(s, tgid, &map, addr, out))
 			return;
 	if (addr >= STACK_AREA && tasks_map_near(tasks, tgid, addr, time, true, &map) &&
 	    (begins_with(map.path, "[stack]") || begins_with(map.path, "[v"))) {
@@ -467,16 +509,18 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		return;
 	}
 	*out = (struct data_place){ .kind = data_kind_of(map.path), .mapping = map.path };
-	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, &map, addr, out)) {
-		struct dso *d = data_dso(s, &map);
+	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, tgid, &map, addr, out)) {
+		struct dso *d = data_dso(s, tgid, &map);
 
-		out->kind = d->no_program ? DATA_FILE : d->object ? DATA_NO_SYMBOL : DATA_NO_OBJECT;
+		out->kind = d->no_program			      ? DATA_FILE
+			    : d->object && !object_problem(d->object) ? DATA_NO_SYMBOL
+								      : DATA_NO_OBJECT;
 		out->has_offset = d->no_program;
 		out->offset = addr - map.start + map.pgoff;
 	} else if ((out->kind == DATA_ANONYMOUS || out->kind == DATA_HEAP) && map.start &&
 		   tasks_map(tasks, tgid, map.start - 1, time, false, &below) && !below.exec &&
 		   data_kind_of(below.path) == DATA_NO_SYMBOL) {
-		find_variable(s, &below, addr, out); /* .bss, of which files have nothing */
+		find_variable(s, tgid, &below, addr, out); /* .bss, of which files have nothing */
 	}
 	if (is_unnamed(out->mapping)) {
 		out->mapping = "[anon]";
@@ -497,7 +541,7 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, cons
 	*out = (struct type_access){ .kind = ip ? TYPE_NO_FILE : TYPE_NO_ADDRESS };
 	if (ip && tasks_map(tasks, tgid, *ip, time, false, &map) &&
 	    data_kind_of(map.path) == DATA_NO_SYMBOL) {
-		d = code_dso(s, &map);
+		d = code_dso(s, tgid, &map);
 		out->kind = TYPE_NO_OBJECT;
 		if (d->object)
 			object_type(d->object, *ip - map.start + map.pgoff, out);
@@ -524,12 +568,9 @@ void symbols_slab_type(struct symbols *s, const struct tasks *tasks, __u64 slab,
 
 bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg)
 {
-	for (size_t i = 0; i < s->n_dsos; i++) {
-		struct types *types = s->dsos[i].object ? object_types(s->dsos[i].object) : NULL;
-
-		if (types && types_layout(types, name, cb, arg))
+	for (size_t i = 0; i < s->n_dsos; i++)
+		if (s->dsos[i].object && object_layout(s->dsos[i].object, name, cb, arg))
 			return true;
-	}
 	return s->slabs.types && kernel_types_layout(s->slabs.types, name, cb, arg);
 }
 
@@ -556,11 +597,12 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 	for (size_t i = 0; i < s->n_dsos; i++) {
 		const struct dso *d = &s->dsos[i];
 
+		const char *why = d->object ? object_problem(d->object) : d->why;
+
 		/* memory without a file never has symbols */
-		if (!d->opened || d->object || d->no_program ||
-		    (d->path[0] != '/' || d->path[1] == '/'))
+		if (!d->opened || !why || d->no_program || (d->path[0] != '/' || d->path[1] == '/'))
 			continue;
-		snprintf(text, sizeof(text), "%.300s: %s", d->path, d->why);
+		snprintf(text, sizeof(text), "%.300s: %s", d->path, why);
 		cb(text, arg);
 		n++;
 	}

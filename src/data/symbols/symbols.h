@@ -7,19 +7,20 @@
 #ifndef IBSCOPE_SYMBOLS_H
 #define IBSCOPE_SYMBOLS_H
 
-#include "source_place.h"
+#include "naming/naming.h"
 #include "trace/tasks.h"
 #include "types/data_types.h"
 
 struct symbols;
-struct object;
 
 struct symbols_opts {
 	const struct trace_info *info; /* outlives the symbols */
 	const char *kallsyms; /* file to believe; NULL: this kernel's, if it is that recorded */
 	const char *btf; /* file with the types of the recorded kernel; NULL: as for kallsyms */
-	const char *debug_dir; /* a further one beside /usr/lib/debug, or NULL */
-	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
+	const char *debug_dir;	      /* a further one beside /usr/lib/debug, or NULL */
+	bool debuginfod;	      /* the network may be asked (DEBUGINFOD_URLS) */
+	double cpu_s;		      /* for names of all files together; 0: no limit */
+	struct naming_memory *memory; /* files that were given up before, or NULL */
 };
 
 /*
@@ -29,11 +30,19 @@ struct symbols_opts {
 int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct err *err);
 void symbols_free(struct symbols *s); /* accepts NULL */
 
+/*
+ * Call it for each sample before what it says of its process: the paths of one that was in a container mean nothing on
+ * the host, once it has exited.
+ */
+void symbols_note_container(struct symbols *s, const struct tasks *tasks,
+			    const struct trace_event *ev);
+
 /* Where an op was, as far as it is known. All strings live as long as the symbols. */
 struct symbol {
 	const char *name;    /* "[path]" without a name, "[unknown]" without a file */
 	const char *dso;     /* "[kernel]", "[module]"; NULL: not known */
 	const char *srcline; /* "file:12"; NULL: not known, or not asked for */
+	bool given_up;	     /* no name, since reading the file costs too much */
 };
 
 /**
@@ -80,7 +89,8 @@ const char *symbols_code_name(const struct symbols *s, const struct symbol_code 
 	X(FILE, "file", "a mapped file that is not a program")                                   \
 	X(SPECIAL, "special", "what the kernel maps into processes, as [vdso]")                  \
 	X(NO_SYMBOL, "no_symbol", "a program or library, but no symbol covers the address")      \
-	X(NO_OBJECT, "no_object", "a program or library that cannot be read, or is another one") \
+	X(NO_OBJECT, "no_object",                                                                \
+	  "a program or library that cannot be read, costs too much to read, or is another one") \
 	X(KERNEL, "kernel", "kernel memory outside its variables")                               \
 	X(UNMAPPED, "unmapped", "no recorded map has the address")                               \
 	X(NO_ADDRESS, "no_address", "the sample has no data address, or no process")

@@ -7,9 +7,11 @@
 #include "stack_pages.h"
 #include "symbols_slab.h"
 
-/* A file that maps were of; several of one path if it was replaced. */
+/* A file that maps were of; several of one path if it was replaced, or is of several containers. */
 struct dso {
 	const char *path; /* of tasks, where equal paths have one address */
+	struct naming_root root;
+	bool elsewhere; /* as in struct object_place */
 	unsigned char build_id[20];
 	unsigned int build_id_len;
 	bool opened;
@@ -22,6 +24,14 @@ struct dso {
 	__u32 next;		      /* with the same path */
 };
 
+/* Where the paths of a process begin. */
+struct process {
+	struct naming_root root;
+	bool alive;	/* `root` is known */
+	bool noted;	/* `contained` is known */
+	bool contained; /* it was in a container: without its root, its paths mean nothing here */
+};
+
 struct symbols {
 	struct symbols_opts opts;
 	bool trusted; /* recorded on this machine */
@@ -31,6 +41,10 @@ struct symbols {
 	struct dso *dsos;
 	size_t n_dsos, room;
 	struct u64_map dso_of; /* by address of the path */
+	struct naming *naming;
+	struct process *processes;
+	size_t n_processes, processes_room;
+	struct u64_map process_of; /* by tgid */
 
 	bool lacks_data; /* an address was asked for, and maps of data were not recorded */
 	bool kernel_tried;
@@ -43,11 +57,11 @@ struct symbols {
 	struct u64_map stack_names; /* by tid */
 };
 
-/* The file of a map of code, opened if it can be. It lives until the next call. */
-struct dso *code_dso(struct symbols *s, const struct task_map *map);
+/* The file of a map of code of a process, opened if it can be. It lives until the next call. */
+struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map);
 
 /* The same, unopened. */
-struct dso *dso_at(struct symbols *s, const struct task_map *map);
+struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map);
 
 /* By the names that the kernel gives to maps; variables are found first. */
 enum data_kind data_kind_of(const char *path);

@@ -4,17 +4,16 @@
 #include "symbols_private.h"
 
 #include "disasm/disasm.h"
-#include "symbols_object.h"
 
 #include <ibscope/op_fields.h>
 
 /* Go keeps its stacks among other data, and uses their memory for that later. */
-static bool proves(struct symbols *s, const struct task_map *map, struct dso *d)
+static bool proves(struct symbols *s, __u32 tgid, const struct task_map *map, struct dso *d)
 {
 	if (!d->stacks_asked) {
 		d->stacks_asked = true;
 		d->no_stacks = data_kind_of(map->path) != DATA_NO_SYMBOL ||
-			       !code_dso(s, map)->object || object_is_go(d->object);
+			       !code_dso(s, tgid, map)->object || object_is_go(d->object);
 	}
 	return !d->no_stacks;
 }
@@ -43,8 +42,8 @@ static unsigned int stack_access(struct symbols *s, const struct tasks *tasks,
 
 	if (!tasks_map(tasks, t->tgid, t->ip, ev->time, false, &map))
 		return 0;
-	d = dso_at(s, &map);
-	if (!proves(s, &map, d))
+	d = dso_at(s, t->tgid, &map);
+	if (!proves(s, t->tgid, &map, d))
 		return 0;
 	offset = t->ip - map.start + map.pgoff;
 	known = u64_map_get(&d->stack_access, offset);

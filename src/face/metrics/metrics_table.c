@@ -309,7 +309,8 @@ static bool push_line(const struct reading *r, const __u64 *n, unsigned int i,
 
 static bool push_profiles(const struct reading *r, unsigned int i, struct metric_line *out)
 {
-	return i != IBS_PUSH_DROPPED && push_line(r, r->meta.status.push.profiles, i, out);
+	/* of profiles none is dropped */
+	return push_line(r, r->meta.status.push.profiles, i + (i >= IBS_PUSH_DROPPED), out);
 }
 
 static bool push_samples(const struct reading *r, unsigned int i, struct metric_line *out)

@@ -21,8 +21,10 @@
 #define RING_BYTES   (128U << 10)
 #define SAMPLES_MAX  262144	    /* a profile ends when it has so many */
 #define CHILD_MEMORY (512ULL << 20) /* bytes */
-#define CHILD_S	     90		    /* limit for naming and posting, with all tries */
-#define CHILD_NICE   19
+#define CHILD_CPU_S  60		    /* in which a profile is made, besides the time for names */
+#define CHILD_S	     600	    /* limit for naming and posting, with all tries */
+#define CHILD_NICE   5		    /* others first, but a busy machine still gets its profiles */
+#define LATE_S	     90		    /* after its end a profile is late */
 #define TICK_S	     0.5
 
 /* Result of the child, in shared memory. */
@@ -54,6 +56,10 @@ struct push {
 	int ended;   /* pipe that the child keeps open */
 	struct report *report;
 	__u64 samples;
+	double ended_s; /* when its last sample was copied */
+
+	struct naming_memory *given_up; /* files that are not named */
+	__u32 given_up_logged;
 
 	struct ibs_push_counts *counts;
 	struct err failure; /* the last one; "" after a success */
@@ -155,6 +161,7 @@ struct push *push_new(const struct push_opts *opts, struct session *s,
 	counts->collectors++;
 	p->report = mmap(NULL, sizeof(*p->report), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	p->given_up = naming_memory_new();
 	p->file = p->ended = -1;
 	p->next_s = now_s();
 	return p;
@@ -190,7 +197,15 @@ static void succeed(struct push *p)
 	if (*p->failure.text)
 		log_info("push: %s accepts profiles again", p->opts.url);
 	*p->failure.text = 0;
-	count(p, IBS_PUSH_DELIVERED, p->samples);
+	count(p, now_s() - p->ended_s > LATE_S ? IBS_PUSH_LATE : IBS_PUSH_DELIVERED, p->samples);
+}
+
+static void log_given_up(struct push *p)
+{
+	const char *path, *why;
+
+	while (naming_memory_next(p->given_up, &p->given_up_logged, &path, &why))
+		log_warn("push: functions of %s are not named: %s", path, why);
 }
 
 /* --- the child --- */
@@ -207,7 +222,7 @@ static int name_and_post(const struct push *p, int recording, __u64 until_ns, __
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make a profile: %s", strerror(errno));
 	ret = push_profile(recording, fd, p->began_ns, until_ns, dropped,
-			   session_event(p->session, 0)->opts.metric, &profile, err);
+			   session_event(p->session, 0)->opts.metric, p->given_up, &profile, err);
 	if (ret)
 		return ret;
 	bytes = lseek(fd, 0, SEEK_END);
@@ -231,6 +246,7 @@ static void child_main(const struct push *p, pid_t parent, int recording, int en
 
 	child_enter(parent, recording, ended, CHILD_MEMORY);
 	alarm(CHILD_S);
+	setrlimit(RLIMIT_CPU, &(struct rlimit){ CHILD_CPU_S, CHILD_CPU_S });
 	setpriority(PRIO_PROCESS, 0, CHILD_NICE);
 	r->ret = name_and_post(p, recording, until_ns, dropped, &r->err);
 	_exit(r->ret != 0);
@@ -275,6 +291,7 @@ static void reap_child(struct push *p)
 		;
 	p->child = 0;
 	p->counts->retries += r->retries;
+	log_given_up(p);
 	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
 		succeed(p);
 		return;
@@ -391,6 +408,7 @@ static void end(struct push *p, __u64 until_ns)
 	p->counts->samples[IBS_PUSH_DROPPED] += dropped;
 	capture_close(&p->capture);
 	p->taking = false;
+	p->ended_s = now_s();
 	if (p->samples) {
 		start_child(p, ended_ns, dropped);
 	} else {
@@ -476,6 +494,7 @@ void push_free(struct push *p)
 	}
 	if (p->report != MAP_FAILED)
 		munmap(p->report, sizeof(*p->report));
+	naming_memory_free(p->given_up);
 	free(p);
 }
 
@@ -489,4 +508,9 @@ bool push_pending(const struct push *p)
 const char *push_failure(const struct push *p)
 {
 	return p->failure.text;
+}
+
+unsigned int push_given_up(const struct push *p)
+{
+	return naming_memory_n(p->given_up);
 }

@@ -53,6 +53,9 @@ bool push_pending(const struct push *p);
 /* The last failure; "" if a profile was delivered since. */
 const char *push_failure(const struct push *p);
 
+/* Number of files whose functions are not named, because reading them costs too much. */
+unsigned int push_given_up(const struct push *p);
+
 /* Cancel pending profiles, and log the undelivered samples. Accepts NULL. */
 void push_free(struct push *p);
 

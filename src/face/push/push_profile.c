@@ -5,6 +5,8 @@
 #include "push_service.h"
 #include "report/report_pprof.h"
 
+#define NAMES_CPU_S 20 /* then what has no name yet stays without one */
+
 /* service.name by process: each is asked once. */
 struct services {
 	struct u64_map of; /* texts by process */
@@ -23,8 +25,8 @@ static const char *service_of(struct services *s, const struct trace_event *ev)
 	return *intern_text(&s->texts, text) ? intern_text(&s->texts, text) : NULL;
 }
 
-static int add_all(struct pprof *p, struct trace *trace, struct report_head *head, bool *estimates,
-		   struct err *err)
+static int add_all(struct pprof *p, struct trace *trace, struct tasks *tasks, struct symbols *names,
+		   struct report_head *head, bool *estimates, struct err *err)
 {
 	struct services services = {};
 	struct trace_event ev;
@@ -39,6 +41,7 @@ static int add_all(struct pprof *p, struct trace *trace, struct report_head *hea
 		if (ev.kind != TRACE_SAMPLE_OP)
 			continue;
 		head->op_samples++;
+		symbols_note_container(names, tasks, &ev);
 		*estimates &= report_period(head->info, &ev, &unit) > 0;
 		pprof_add(p, &ev, service_of(&services, &ev));
 	}
@@ -54,13 +57,14 @@ static double since_1970(const struct trace_info *info, __u64 ns)
 }
 
 int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dropped,
-		 enum ibs_metric metric, struct push_profile *out, struct err *err)
+		 enum ibs_metric metric, struct naming_memory *given_up, struct push_profile *out,
+		 struct err *err)
 {
 	struct report_head head = { .file = "a collector",
 				    .options = "of serve --push",
 				    .lost_samples = dropped };
 	struct report_opts opts = { .metric = metric };
-	struct symbols_opts symbols = {};
+	struct symbols_opts symbols = { .cpu_s = NAMES_CPU_S, .memory = given_up };
 	struct symbols *names = NULL;
 	struct pprof *p = NULL;
 	struct trace *trace = NULL;
@@ -80,7 +84,7 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 		opts.tasks = tasks;
 		opts.symbols = names;
 		p = pprof_new(&opts);
-		ret = add_all(p, trace, &head, &out->estimates, err);
+		ret = add_all(p, trace, tasks, names, &head, &out->estimates, err);
 	}
 	if (!ret) {
 		head.end = trace_end(trace);

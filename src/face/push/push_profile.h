@@ -5,6 +5,7 @@
 
 #include "base/std.h"
 #include "base/err.h"
+#include "naming/naming.h"
 
 #include <ibscope/op.h>
 
@@ -21,10 +22,12 @@ struct push_profile {
  * @fd: output
  * @from_ns, @until_ns: CLOCK_MONOTONIC, when copying began and ended
  * @dropped: number of missing copies
+ * @given_up: files that are not named, to which others are added; or NULL
  *
  * Return: 0, or a negative errno with @err.
  */
 int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dropped,
-		 enum ibs_metric metric, struct push_profile *out, struct err *err);
+		 enum ibs_metric metric, struct naming_memory *given_up, struct push_profile *out,
+		 struct err *err);
 
 #endif

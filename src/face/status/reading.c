@@ -374,6 +374,7 @@ static void put_push(struct json_writer *w, const struct ibs_push_counts *c,
 	json_put_u64(w, "retries", c->retries);
 	if (now) {
 		json_put_bool(w, "pending", now->pending);
+		json_put_u64(w, "files_given_up", now->files_given_up);
 		json_put_text_if_any(w, "failure", now->failure);
 	}
 	json_end(w);

@@ -73,6 +73,7 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n);
 struct reading_push {
 	bool pending;
 	const char *failure; /* of the last attempt; "": it succeeded */
+	unsigned int files_given_up;
 };
 
 #define READING_PRECISION 15 /* significant digits of its JSON */

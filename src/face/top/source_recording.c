@@ -54,6 +54,7 @@ static __u32 function_of(void *arg, const struct trace_event *ev)
 	struct symbol sym = { .name = "[unknown]" };
 	struct recording *s = arg;
 
+	symbols_note_container(s->symbols, s->tasks, ev);
 	if (sample->has_ip)
 		symbols_find(s->symbols, s->tasks, sample->tgid, sample->ip, ev->time,
 			     sample->kernel, false, &sym);

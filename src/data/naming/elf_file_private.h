@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What symbols_object*.c share; symbols_object.h goes before it. */
-#ifndef IBSCOPE_SYMBOLS_OBJECT_PRIVATE_H
-#define IBSCOPE_SYMBOLS_OBJECT_PRIVATE_H
+/* What elf_file*.c share; elf_file.h goes before it. */
+#ifndef IBSCOPE_ELF_FILE_PRIVATE_H
+#define IBSCOPE_ELF_FILE_PRIVATE_H
 
 #include "types/data_types.h"
 
@@ -17,7 +17,7 @@ struct names {
 	bool listed;
 };
 
-struct object {
+struct elf_file {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	GElf_Addr bias;
@@ -26,11 +26,12 @@ struct object {
 	bool no_lines;
 	struct types *types;
 	Dwfl_Callbacks callbacks;
-	struct object_opts opts;
+	struct elf_file_opts opts;
 	char *debug_path;
+	char problem[80];
 };
 
 /* Where the linker put what is at an offset in the file. Return: false if nowhere. */
-bool object_address(const struct object *o, __u64 offset, __u64 *addr);
+bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The code of functions and its source lines. */
-#include "symbols_object.h"
-#include "symbols_object_private.h"
+#include "elf_file.h"
+#include "elf_file_private.h"
 
 #include <dwarf.h>
 
 /* Debug files have the same addresses, and no code. */
-static bool has_code(const struct object *o, __u64 addr)
+static bool has_code(const struct elf_file *o, __u64 addr)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr sh;
@@ -18,7 +18,7 @@ static bool has_code(const struct object *o, __u64 addr)
 	return true;
 }
 
-size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size)
+size_t elf_file_read(struct elf_file *o, __u64 addr, unsigned char *buf, size_t size)
 {
 	size_t n, file_size;
 	const char *file = elf_rawfile(o->elf, &file_size);
@@ -45,14 +45,14 @@ size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size
 	return 0;
 }
 
-size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size)
+size_t elf_file_code(struct elf_file *o, __u64 offset, unsigned char *buf, size_t size)
 {
 	__u64 addr;
 
-	return object_address(o, offset, &addr) ? object_read(o, addr, buf, size) : 0;
+	return elf_file_address(o, offset, &addr) ? elf_file_read(o, addr, buf, size) : 0;
 }
 
-bool object_is_go(struct object *o)
+bool elf_file_is_go(struct elf_file *o)
 {
 	Elf_Scn *section = NULL;
 	const char *name;
@@ -73,7 +73,7 @@ bool object_is_go(struct object *o)
  * Clang and rustc write no table of which unit has an address, and libdw before 0.191 knows no other way
  * than that table.
  */
-static bool line_of_units(struct object *o, __u64 addr, struct source_place *out)
+static bool line_of_units(struct elf_file *o, __u64 addr, struct source_place *out)
 {
 	Dwarf_Die *unit = NULL;
 	Dwarf_Attribute dir;
@@ -91,7 +91,7 @@ static bool line_of_units(struct object *o, __u64 addr, struct source_place *out
 	return false;
 }
 
-bool object_line(struct object *o, __u64 addr, struct source_place *out)
+bool elf_file_line(struct elf_file *o, __u64 addr, struct source_place *out)
 {
 	Dwarf_Addr unused;
 	Dwfl_Line *line;
@@ -104,12 +104,12 @@ bool object_line(struct object *o, __u64 addr, struct source_place *out)
 	return out->file || line_of_units(o, addr, out);
 }
 
-bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)
+bool elf_file_srcline(struct elf_file *o, __u64 offset, char *buf, size_t size)
 {
 	struct source_place place;
 	__u64 addr;
 
-	if (!object_address(o, offset, &addr) || !object_line(o, addr, &place))
+	if (!elf_file_address(o, offset, &addr) || !elf_file_line(o, addr, &place))
 		return false;
 	snprintf(buf, size, "%s:%d", place.file, place.line);
 	return true;

@@ -3,23 +3,21 @@
  * Symbols are taken from libdwfl once and searched here: its own search goes through all of them
  * for every address.
  */
-#include "symbols_object.h"
-#include "symbols_object_private.h"
+#include "elf_file.h"
+#include "elf_file_private.h"
 
 #include "base/regular.h"
+#include "naming_wire.h"
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 #include <limits.h>
-#include <link.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#define DEBUG_DIR "/usr/lib/debug"
-#define MAP_PAGE  4096 /* maps begin at multiples */
-#define NO_FILE	  "/nonexistent/file"
+#define DEBUG_DIR   NAMING_DEBUG_DIR
+#define MAP_PAGE    4096    /* maps begin at multiples */
+#define SYMBOLS_MAX 2000000 /* of a file that is named: 64 MB of memory */
 
 static int find_no_elf(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, char **file,
 		       Elf **elf)
@@ -39,7 +37,11 @@ static int open_regular(const char *path, char *why, size_t size)
 	int fd = regular_open(path);
 
 	if (fd < 0)
-		snprintf(why, size, "%s", fd == -EINVAL ? "not a regular file" : strerror(-fd));
+		snprintf(why, size, "%s",
+			 fd == -EINVAL	  ? "not a regular file"
+			 : fd == -ENOEXEC ? "not a readable ELF file"
+			 : fd == -EFBIG	  ? "larger than 2 GiB"
+					  : strerror(-fd));
 	return fd;
 }
 
@@ -69,17 +71,28 @@ static int open_debug(const char *path, const unsigned char *build_id, int len, 
 	return -1;
 }
 
+/* @id in hexadecimal between two texts. Return: false if it is too long. */
+static bool hex_path(char *path, size_t size, const char *before, const unsigned char *id, int len,
+		     const char *behind)
+{
+	size_t n = snprintf(path, size, "%s", before);
+
+	for (int i = 0; i < len && n < size; i++)
+		n += snprintf(path + n, size - n, "%02x", id[i]);
+	if (n < size)
+		n += snprintf(path + n, size - n, "%s", behind);
+	return n < size;
+}
+
 /* The name of a file in a debug directory. Return: false if it is too long. */
 static bool build_id_path(char *path, size_t size, const char *dir, const unsigned char *build_id,
 			  int len, const char *suffix)
 {
-	size_t n = snprintf(path, size, "%s/.build-id/%02x/", dir, build_id[0]);
+	char before[PATH_MAX];
 
-	for (int i = 1; i < len && n < size; i++)
-		n += snprintf(path + n, size - n, "%02x", build_id[i]);
-	if (n < size)
-		n += snprintf(path + n, size - n, "%s", suffix);
-	return n < size;
+	return (size_t)snprintf(before, sizeof(before), "%s/.build-id/%02x/", dir, build_id[0]) <
+		       sizeof(before) &&
+	       hex_path(path, size, before, build_id + 1, len - 1, suffix);
 }
 
 /* As gdb looks for a debug link: beside the file, in its .debug, and below the debug directory. */
@@ -99,7 +112,7 @@ static int find_link(const char *file, const char *link, const unsigned char *bu
 }
 
 /* A file that debug files share (dwz). */
-static int find_shared(struct object *o, const char *file, const char *name, char **found)
+static int find_shared(struct elf_file *o, const char *file, const char *name, char **found)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
 	char path[PATH_MAX];
@@ -116,19 +129,21 @@ static int find_shared(struct object *o, const char *file, const char *name, cha
 }
 
 /*
- * dwfl_standard_find_debuginfo() opens what it finds before it looks at the kind of file. A checksum
- * of 0 is how libdwfl asks for a shared file.
+ * dwfl_standard_find_debuginfo() opens what it finds before it looks at the kind of file, and asks servers itself. A
+ * checksum of 0 is how libdwfl asks for a shared file.
  */
 static int find_debug(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base,
 		      const char *file, const char *link, GElf_Word crc, char **found)
 {
-	struct object *o = *user;
+	struct elf_file *o = *user;
 	const char *const dirs[] = { DEBUG_DIR, o->opts.debug_dir };
 	const unsigned char *build_id = NULL;
 	char path[PATH_MAX];
 	GElf_Addr at;
 	int fd = -1, len = dwfl_module_build_id(m, &build_id, &at);
 
+	(void)name;
+	(void)base;
 	if (link && !crc)
 		return find_shared(o, file, link, found);
 	if (len <= 0)
@@ -138,34 +153,13 @@ static int find_debug(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr 
 			fd = open_debug(path, build_id, len, found);
 	if (fd < 0 && link && file)
 		fd = find_link(file, link, build_id, len, found);
-	/* by build-id only: in a directory that does not exist, and of servers */
-	if (fd < 0 && build_id && o->opts.debuginfod)
-		fd = dwfl_standard_find_debuginfo(m, user, name, base, NO_FILE, NULL, 0, found);
+	if (fd < 0 && build_id && o->opts.debuginfod &&
+	    hex_path(path, sizeof(path), NAMING_FROM_NET, build_id, len, ""))
+		fd = open_debug(path, build_id, len, found);
 	return fd;
 }
 
-/* This process has the same as all others of this kernel. */
-static int open_vdso(char *why, size_t size)
-{
-	const ElfW(Ehdr) *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
-	size_t len;
-	int fd;
-
-	if (!vdso) {
-		snprintf(why, size, "there is none here");
-		return -1;
-	}
-	len = vdso->e_shoff + (size_t)vdso->e_shnum * vdso->e_shentsize;
-	fd = memfd_create("vdso", MFD_CLOEXEC);
-	if (fd >= 0 && write(fd, vdso, len) == (ssize_t)len)
-		return fd;
-	snprintf(why, size, "%s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-void object_close(struct object *o)
+void elf_file_close(struct elf_file *o)
 {
 	if (!o)
 		return;
@@ -177,11 +171,11 @@ void object_close(struct object *o)
 	free(o);
 }
 
-static struct object *load(int fd, const char *path, const struct object_opts *opts, char *why,
-			   size_t size)
+static struct elf_file *load(int fd, const char *path, const struct elf_file_opts *opts, char *why,
+			     size_t size)
 {
 	static char no_dir[] = "/nonexistent";
-	struct object *o = xcalloc(1, sizeof(*o));
+	struct elf_file *o = xcalloc(1, sizeof(*o));
 	void **user;
 
 	o->opts = *opts;
@@ -198,7 +192,7 @@ static struct object *load(int fd, const char *path, const struct object_opts *o
 	if (!o->module) {
 		snprintf(why, size, "not a readable ELF file: %s", dwfl_errmsg(-1));
 		close(fd);
-		object_close(o);
+		elf_file_close(o);
 		return NULL;
 	}
 	dwfl_module_info(o->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
@@ -208,12 +202,12 @@ static struct object *load(int fd, const char *path, const struct object_opts *o
 	if (o->elf)
 		return o;
 	snprintf(why, size, "not a readable ELF file: %s", dwfl_errmsg(-1));
-	object_close(o);
+	elf_file_close(o);
 	return NULL;
 }
 
-static bool is_recorded(struct object *o, const unsigned char *build_id, unsigned int len,
-			const struct object_opts *opts, char *why, size_t size)
+static bool is_recorded(struct elf_file *o, const unsigned char *build_id, unsigned int len,
+			const struct elf_file_opts *opts, char *why, size_t size)
 {
 	const unsigned char *has;
 	GElf_Addr at;
@@ -237,27 +231,25 @@ static bool is_recorded(struct object *o, const unsigned char *build_id, unsigne
 	return false;
 }
 
-static struct object *try_file(const char *path, const unsigned char *build_id, unsigned int len,
-			       const struct object_opts *opts, char *why, size_t size)
+static struct elf_file *try_file(const char *path, const unsigned char *build_id, unsigned int len,
+				 const struct elf_file_opts *opts, char *why, size_t size)
 {
-	bool vdso = !strcmp(path, "[vdso]");
-	struct object *o;
-	int fd;
+	struct elf_file *o;
+	int fd = open_regular(path, why, size);
 
-	fd = vdso ? open_vdso(why, size) : open_regular(path, why, size);
 	if (fd < 0)
 		return NULL;
 	o = load(fd, path, opts, why, size);
 	if (o && !is_recorded(o, build_id, len, opts, why, size)) {
-		object_close(o);
+		elf_file_close(o);
 		o = NULL;
 	}
 	return o;
 }
 
 /* Debug directories may hold the file itself, by its build-id. */
-static struct object *try_build_id(const char *dir, const unsigned char *build_id, unsigned int len,
-				   const struct object_opts *opts)
+static struct elf_file *try_build_id(const char *dir, const unsigned char *build_id,
+				     unsigned int len, const struct elf_file_opts *opts)
 {
 	char path[PATH_MAX], unused[128];
 
@@ -266,13 +258,13 @@ static struct object *try_build_id(const char *dir, const unsigned char *build_i
 	return try_file(path, build_id, len, opts, unused, sizeof(unused));
 }
 
-struct object *object_open(const char *path, const unsigned char *build_id,
-			   unsigned int build_id_len, const struct object_opts *opts, char *why,
-			   size_t size)
+struct elf_file *elf_file_open(const char *path, const unsigned char *build_id,
+			       unsigned int build_id_len, const struct elf_file_opts *opts,
+			       char *why, size_t size)
 {
 	static const char deleted[] = " (deleted)";
 	size_t len = strlen(path);
-	struct object *o = NULL;
+	struct elf_file *o = NULL;
 
 	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
 		snprintf(why, size, "deleted before it was recorded");
@@ -311,7 +303,7 @@ static unsigned char rank_of(const GElf_Sym *sym)
 }
 
 /* Only with a size is it known which addresses are a variable's. */
-static bool is_wanted(const struct object *o, const struct names *l, const GElf_Sym *sym)
+static bool is_wanted(const struct elf_file *o, const struct names *l, const GElf_Sym *sym)
 {
 	int type = GELF_ST_TYPE(sym->st_info);
 
@@ -320,13 +312,16 @@ static bool is_wanted(const struct object *o, const struct names *l, const GElf_
 	return type == STT_FUNC || type == STT_GNU_IFUNC;
 }
 
-static void list_names(struct object *o, struct names *l)
+static void list_names(struct elf_file *o, struct names *l)
 {
 	int n = dwfl_module_getsymtab(o->module);
 	size_t kept = 0;
 
 	l->listed = true;
-	if (n <= 0)
+	if (n > SYMBOLS_MAX)
+		snprintf(o->problem, sizeof(o->problem), "it has %d symbols; the limit is %d", n,
+			 SYMBOLS_MAX);
+	if (n <= 0 || n > SYMBOLS_MAX)
 		return;
 	l->v = xcalloc(n, sizeof(*l->v));
 	for (int i = 0; i < n; i++) {
@@ -352,7 +347,7 @@ static void list_names(struct object *o, struct names *l)
 }
 
 /* What covers an address, or NULL. */
-static const struct named *find_name(struct object *o, struct names *l, __u64 addr)
+static const struct named *find_name(struct elf_file *o, struct names *l, __u64 addr)
 {
 	const struct named *f;
 	size_t lo = 0, hi;
@@ -375,7 +370,7 @@ static const struct named *find_name(struct object *o, struct names *l, __u64 ad
 }
 
 /* Where the linker put what is at an offset in the file. */
-bool object_address(const struct object *o, __u64 offset, __u64 *addr)
+bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr)
 {
 	size_t n;
 
@@ -393,24 +388,29 @@ bool object_address(const struct object *o, __u64 offset, __u64 *addr)
 	return false;
 }
 
-const char *object_symbol(struct object *o, __u64 offset)
+const char *elf_file_problem(const struct elf_file *o)
+{
+	return *o->problem ? o->problem : NULL;
+}
+
+const char *elf_file_symbol(struct elf_file *o, __u64 offset)
 {
 	const struct named *f = NULL;
 	__u64 addr;
 
-	if (object_address(o, offset, &addr))
+	if (elf_file_address(o, offset, &addr))
 		f = find_name(o, &o->functions, addr);
 	return f ? f->name : NULL;
 }
 
-bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at)
+bool elf_file_function(struct elf_file *o, __u64 offset, struct elf_file_function *out, __u64 *at)
 {
 	const struct named *f =
-		object_address(o, offset, at) ? find_name(o, &o->functions, *at) : NULL;
+		elf_file_address(o, offset, at) ? find_name(o, &o->functions, *at) : NULL;
 
 	if (!f)
 		return false;
-	*out = (struct object_function){ f->name, f->addr, f->size };
+	*out = (struct elf_file_function){ f->name, f->addr, f->size };
 	if (!f->size && f + 1 < o->functions.v + o->functions.n)
 		out->size = f[1].addr - f->addr;
 	else if (!f->size)
@@ -418,7 +418,7 @@ bool object_function(struct object *o, __u64 offset, struct object_function *out
 	return true;
 }
 
-const char *object_name(struct object *o, __u64 addr)
+const char *elf_file_name(struct elf_file *o, __u64 addr)
 {
 	const struct named *f = find_name(o, &o->functions, addr);
 
@@ -431,7 +431,7 @@ static bool in_memory(const GElf_Phdr *ph, __u64 addr)
 	return addr >= ph->p_vaddr && addr - ph->p_vaddr < ph->p_memsz;
 }
 
-static bool is_loaded(const struct object *o, size_t n, __u64 addr)
+static bool is_loaded(const struct elf_file *o, size_t n, __u64 addr)
 {
 	GElf_Phdr ph;
 
@@ -446,7 +446,7 @@ static bool is_loaded(const struct object *o, size_t n, __u64 addr)
  * twice at different distances: a map of data speaks for the segment that has the address, one of
  * code for the code, from where the distance to all segments is fixed.
  */
-static bool variable_address(const struct object *o, __u64 pgoff, bool exec, __u64 offset,
+static bool variable_address(const struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,
 			     __u64 *addr)
 {
 	bool found = false;
@@ -475,8 +475,8 @@ static bool variable_address(const struct object *o, __u64 pgoff, bool exec, __u
 	return found;
 }
 
-bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
-		     __u64 *at)
+bool elf_file_variable(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
+		       __u64 *at)
 {
 	const struct named *v;
 	__u64 addr;
@@ -490,7 +490,7 @@ bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, con
 }
 
 /* Return: NULL without debug information, or where libdw would open what it names itself. */
-static struct types *types_of(struct object *o)
+static struct types *types_of(struct elf_file *o)
 {
 	Dwarf_Addr unused;
 
@@ -499,12 +499,12 @@ static struct types *types_of(struct object *o)
 	return o->types;
 }
 
-struct types *object_types(struct object *o)
+struct types *elf_file_types(struct elf_file *o)
 {
 	return o->types;
 }
 
-void object_code_type(struct object *o, __u64 addr, struct type_access *out)
+void elf_file_code_type(struct elf_file *o, __u64 addr, struct type_access *out)
 {
 	struct types *types = types_of(o);
 
@@ -513,17 +513,17 @@ void object_code_type(struct object *o, __u64 addr, struct type_access *out)
 		types_of_code(types, addr, out);
 }
 
-void object_type(struct object *o, __u64 offset, struct type_access *out)
+void elf_file_type(struct elf_file *o, __u64 offset, struct type_access *out)
 {
 	__u64 addr;
 
 	*out = (struct type_access){ .kind = types_of(o) ? TYPE_NO_FUNCTION : TYPE_NO_DEBUG };
-	if (object_address(o, offset, &addr))
-		object_code_type(o, addr, out);
+	if (elf_file_address(o, offset, &addr))
+		elf_file_code_type(o, addr, out);
 }
 
-void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
-			  struct type_access *out)
+void elf_file_variable_type(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,
+			    unsigned int size, struct type_access *out)
 {
 	__u64 addr;
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Names from object files that strangers wrote. This process opens the files; a worker without privileges, confined
+ * to the descriptors that it gets, reads them. An object that costs too much, or crashes the worker, is given up
+ * and remembered, and the others are named.
+ */
+#ifndef IBSCOPE_NAMING_H
+#define IBSCOPE_NAMING_H
+
+#include "base/std.h"
+#include "files.h"
+#include "source_place.h"
+#include "types/data_types.h"
+
+struct naming;
+struct object;
+struct naming_memory;
+
+/* Objects that were given up, shared with all processes that are forked later. Return: NULL without memory. */
+struct naming_memory *naming_memory_new(void);
+void naming_memory_free(struct naming_memory *m);	     /* accepts NULL */
+unsigned int naming_memory_n(const struct naming_memory *m); /* accepts NULL */
+/* The next one, by a counter that began at 0. Return: false if there is none yet. */
+bool naming_memory_next(const struct naming_memory *m, __u32 *seen, const char **path,
+			const char **why);
+
+struct naming_opts {
+	const char *debug_dir;	      /* another one beside /usr/lib/debug, or NULL */
+	bool debuginfod;	      /* servers may be asked */
+	double cpu_s;		      /* for all objects together; 0: no limit */
+	struct naming_memory *memory; /* or NULL */
+};
+
+/* The worker starts with the first object. */
+struct naming *naming_new(const struct naming_opts *opts);
+void naming_free(struct naming *n); /* accepts NULL; after all its objects */
+
+/* A file that was mapped. */
+struct object_place {
+	struct naming_root root;
+	const char *path;
+	const unsigned char *build_id; /* NULL: unknown */
+	unsigned int build_id_len;
+	bool trusted; /* the path is of this machine: a file without a build-id is believed */
+	bool elsewhere; /* the path is that of a container whose files are out of reach: only a build-id finds it */
+};
+
+/**
+ * object_open() - open the file that was mapped
+ * @why: on failure, the reason for people, at most @size bytes
+ *
+ * Return: NULL if there is no such file, or it is another one; if it costs too much, an object without names.
+ * It must be closed before @n is freed.
+ */
+struct object *object_open(struct naming *n, const struct object_place *place, char *why,
+			   size_t size);
+void object_close(struct object *o); /* accepts NULL */
+
+/* Why names are missing, or NULL if none are, as far as has been asked. */
+const char *object_problem(const struct object *o);
+
+/* Texts below live as long as the struct naming. */
+
+/* The name at an offset in the file, or NULL. */
+const char *object_symbol(struct object *o, __u64 offset);
+
+/**
+ * object_variable() - the variable at an address that belongs to a map of the file
+ * @pgoff:  of the map in the file
+ * @exec:   it is of code: then addresses of all segments count from it, else those of its own
+ * @offset: of the address from the map's first byte, plus @pgoff; behind the map it may be in .bss
+ * @name:   NULL: no symbol has a size that covers the address
+ * @at:     how far behind the first byte of the variable
+ *
+ * Return: false if the address is in no segment of the file.
+ */
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
+		     __u64 *at);
+
+/* The type and field that the instruction at an address accesses, as the linker gave it. */
+void object_code_type(struct object *o, __u64 addr, struct type_access *out);
+/* The same at an offset in the file. */
+void object_type(struct object *o, __u64 offset, struct type_access *out);
+/* The type and field of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
+void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
+			  struct type_access *out);
+/* types_layout() of what has been asked for. */
+bool object_layout(struct object *o, const char *name, types_field_cb *cb, void *arg);
+
+/* A function and its first byte; addresses are those that the linker gave. */
+struct object_function {
+	const char *name;
+	__u64 start, size;
+};
+
+/**
+ * object_function() - the function at an offset in the file
+ * @at: its address
+ *
+ * One without a size ends where the next begins. Return: false if there is none.
+ */
+bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at);
+
+/* The name of the function that begins at an address, or NULL. */
+const char *object_name(struct object *o, __u64 addr);
+
+/* Code from an address on. Return: how many bytes the file has of it, at most @size. */
+size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size);
+/* The same from an offset in the file on; at most a few instructions. */
+size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size);
+
+/* Is it a program of Go, by its sections? */
+bool object_is_go(struct object *o);
+
+/* The source line of an address. Return: false if not known. */
+bool object_line(struct object *o, __u64 addr, struct source_place *out);
+/* "file:line", or NULL. */
+const char *object_srcline(struct object *o, __u64 offset);
+
+#endif

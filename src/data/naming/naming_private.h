@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of this room share; naming.h goes before it. */
+#ifndef IBSCOPE_NAMING_PRIVATE_H
+#define IBSCOPE_NAMING_PRIVATE_H
+
+#include "base/intern.h"
+#include "naming_wire.h"
+
+#include <sys/stat.h>
+
+/* What one object may cost. */
+#define OBJECT_CPU_S   10.0	      /* of the worker, for all questions */
+#define OBJECT_STUCK_S 30.0	      /* without progress: its file system does not answer */
+#define OBJECT_MEMORY  (256ULL << 20) /* bytes that are not of files */
+#define OBJECT_TEXTS   (32ULL << 20)  /* bytes of names */
+#define WHY_BYTES      160
+
+struct naming {
+	struct naming_opts opts;
+	char *debug_dir;
+	pid_t pid; /* of the worker; 0: none */
+	int sock;
+	__u32 generation;    /* workers so far */
+	__u32 served;	     /* objects that this worker opened */
+	__u64 base_ns;	     /* its CPU time that has been accounted for */
+	__u64 spent_ns;	     /* CPU time of all workers */
+	char why[WHY_BYTES]; /* there is no worker, and will be none */
+	struct intern texts;
+	__u32 objects; /* so far */
+	struct naming_request request;
+	struct naming_reply reply;
+};
+
+/* An answer is kept, since samples ask the same again and again. */
+struct answer {
+	__u32 op, size, flag;
+	__u64 a, b;
+	__s32 ret;
+	__u64 v[3];
+	const char *text[2];
+};
+
+struct object {
+	struct naming *naming;
+	struct naming_root root;
+	int fd; /* -1: its path names no usable file, for the reason in path_errno */
+	int path_errno;
+	struct stat stat;
+	char *path;
+	unsigned char build_id[20];
+	unsigned int build_id_len;
+	bool trusted;
+	__u32 number, generation; /* of the worker that has it open; 0: none */
+	__u64 spent_ns, text_bytes;
+	bool given_up;	     /* it is not asked any more */
+	bool other;	     /* it is not the file that was mapped, or none */
+	char why[WHY_BYTES]; /* names are missing */
+	struct answer *answers;
+	size_t n_answers, room;
+	struct u64_map answer_of; /* by hash of the question */
+};
+
+/**
+ * naming_ask() - put naming->request to the worker
+ *
+ * Starts a worker and opens the object in it if needed. An object that fails in a worker that others were read by is
+ * tried again in a new one, so that the right one is blamed.
+ *
+ * Return: false if the object is given up; else naming->reply is valid.
+ * @texts: its texts
+ */
+bool naming_ask(struct object *o, const char *texts[NAMING_TEXTS]);
+
+/* Open the object in a worker. Return: false with o->why. */
+bool naming_open(struct object *o);
+
+/* Why was this file given up before? NULL: it was not. */
+const char *naming_remembered(const struct naming_memory *m, const struct stat *st);
+void naming_remember(struct naming_memory *m, const struct object *o);
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Questions about an object, and their answers. */
+#include "naming.h"
+#include "naming_private.h"
+
+#include "base/rlimit.h"
+
+#include <unistd.h>
+
+#define ANSWERS_MAX (1U << 18) /* of an object; then it is asked again */
+
+struct object *object_open(struct naming *n, const struct object_place *place, char *why,
+			   size_t size)
+{
+	struct object *o = xcalloc(1, sizeof(*o));
+	const char *before;
+
+	o->naming = n;
+	o->root = place->root;
+	o->path = xstrdup(place->path);
+	o->trusted = place->trusted;
+	o->number = n->objects++ % NAMING_OBJECTS;
+	if (place->build_id && place->build_id_len <= sizeof(o->build_id)) {
+		memcpy(o->build_id, place->build_id, place->build_id_len);
+		o->build_id_len = place->build_id_len;
+	}
+	rlimit_files(8);
+	if (place->elsewhere)
+		o->fd = -ENOENT;
+	else if (!strcmp(o->path, "[vdso]"))
+		o->fd = file_open_vdso();
+	else if (o->path[0] == '/' && o->path[1] != '/')
+		o->fd = file_open(&o->root, o->path);
+	else
+		o->fd = -ENOENT;
+	if (o->fd < 0)
+		o->path_errno = -o->fd;
+	if (o->fd >= 0 && fstat(o->fd, &o->stat))
+		o->stat = (struct stat){};
+	before = o->fd < 0 ? NULL : naming_remembered(n->opts.memory, &o->stat);
+	if (before) {
+		snprintf(o->why, sizeof(o->why), "%s", before);
+		o->given_up = true;
+	} else {
+		naming_open(o);
+	}
+	if (!o->other)
+		return o;
+	snprintf(why, size, "%s",
+		 place->elsewhere ? "a container's file whose process has exited" : o->why);
+	object_close(o);
+	return NULL;
+}
+
+void object_close(struct object *o)
+{
+	struct naming_request q = { .op = NAMING_CLOSE };
+
+	if (!o)
+		return;
+	q.object = o->number;
+	if (o->naming->pid && o->generation == o->naming->generation)
+		naming_send(o->naming->sock, &q, naming_request_bytes(&q), -1);
+	if (o->fd >= 0)
+		close(o->fd);
+	u64_map_free(&o->answer_of);
+	free(o->answers);
+	free(o->path);
+	free(o);
+}
+
+const char *object_problem(const struct object *o)
+{
+	return *o->why ? o->why : NULL;
+}
+
+/* --- answers --- */
+
+static bool is_same(const struct answer *a, const struct answer *b)
+{
+	return a->op == b->op && a->a == b->a && a->b == b->b && a->size == b->size &&
+	       a->flag == b->flag;
+}
+
+static void set_request(struct object *o, const struct answer *a)
+{
+	struct naming_request *q = &o->naming->request;
+
+	*q = (struct naming_request){ .op = a->op,
+				      .object = o->number,
+				      .a = a->a,
+				      .b = a->b,
+				      .size = a->size,
+				      .flag = a->flag };
+}
+
+static const char *keep(struct object *o, const char *text)
+{
+	struct intern *texts = &o->naming->texts;
+	__u32 id;
+
+	if (!text)
+		return NULL;
+	id = intern_find(texts, text);
+	if (id == INTERN_NONE) {
+		o->text_bytes += strlen(text) + 1;
+		id = intern_get(texts, text);
+	}
+	return intern_text(texts, id);
+}
+
+static struct answer *store(struct object *o, const struct answer *a, __u64 key)
+{
+	if (o->n_answers >= ANSWERS_MAX) {
+		o->n_answers = 0;
+		u64_map_free(&o->answer_of);
+	}
+	array_reserve(o->answers, o->room, o->n_answers + 1);
+	u64_map_put(&o->answer_of, key, o->n_answers);
+	o->answers[o->n_answers] = *a;
+	return &o->answers[o->n_answers++];
+}
+
+/* Return: NULL if nothing is known any more; else valid until the next question. */
+static const struct answer *ask(struct object *o, struct answer question)
+{
+	const struct naming_reply *r = &o->naming->reply;
+	__u64 key = words_hash((const __u64[]){ question.op, question.a, question.b, question.size,
+						question.flag },
+			       5);
+	__u32 known = u64_map_get(&o->answer_of, key);
+	const char *texts[NAMING_TEXTS];
+
+	if (known != U64_MAP_NONE && is_same(&o->answers[known], &question))
+		return &o->answers[known];
+	if (o->text_bytes > OBJECT_TEXTS && !o->given_up) {
+		snprintf(o->why, sizeof(o->why), "its names have more than %llu MiB",
+			 OBJECT_TEXTS >> 20);
+		o->given_up = true;
+	}
+	set_request(o, &question);
+	if (!naming_ask(o, texts))
+		return NULL;
+	if (texts[2]) {
+		snprintf(o->why, sizeof(o->why), "%s", texts[2]);
+		naming_remember(o->naming->opts.memory, o);
+	}
+	question.ret = r->ret;
+	memcpy(question.v, r->v, sizeof(question.v));
+	question.text[0] = keep(o, texts[0]);
+	question.text[1] = keep(o, texts[1]);
+	return store(o, &question, key);
+}
+
+const char *object_symbol(struct object *o, __u64 offset)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset });
+
+	return a ? a->text[0] : NULL;
+}
+
+const char *object_name(struct object *o, __u64 addr)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_NAME, .a = addr });
+
+	return a ? a->text[0] : NULL;
+}
+
+const char *object_srcline(struct object *o, __u64 offset)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_SRCLINE, .a = offset });
+
+	return a ? a->text[0] : NULL;
+}
+
+bool object_is_go(struct object *o)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_IS_GO });
+
+	return a && a->ret;
+}
+
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
+		     __u64 *at)
+{
+	const struct answer *a = ask(
+		o, (struct answer){ .op = NAMING_VARIABLE, .a = pgoff, .b = offset, .flag = exec });
+
+	if (!a || !a->ret)
+		return false;
+	*name = a->text[0];
+	*at = a->v[0];
+	return true;
+}
+
+static void get_type(struct object *o, const struct answer question, struct type_access *out)
+{
+	const struct answer *a = ask(o, question);
+
+	*out = (struct type_access){ .kind = TYPE_NO_DEBUG };
+	/* one that was found has a type, and no other */
+	if (!a || a->ret < 0 || a->ret >= TYPE_KIND_N || TYPE_FOUND(a->ret) != !!a->text[0])
+		return;
+	*out = (struct type_access){ .kind = a->ret,
+				     .type = a->text[0],
+				     .field = a->text[1],
+				     .offset = a->v[0],
+				     .field_offset = a->v[1],
+				     .field_size = a->v[2] };
+}
+
+void object_code_type(struct object *o, __u64 addr, struct type_access *out)
+{
+	get_type(o, (struct answer){ .op = NAMING_CODE_TYPE, .a = addr }, out);
+}
+
+void object_type(struct object *o, __u64 offset, struct type_access *out)
+{
+	get_type(o, (struct answer){ .op = NAMING_TYPE, .a = offset }, out);
+}
+
+void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
+			  struct type_access *out)
+{
+	get_type(o,
+		 (struct answer){ .op = NAMING_VARIABLE_TYPE,
+				  .a = pgoff,
+				  .b = offset,
+				  .flag = exec,
+				  .size = size },
+		 out);
+}
+
+#define FIELDS_MAX 65536
+
+bool object_layout(struct object *o, const char *name, types_field_cb *cb, void *arg)
+{
+	struct naming_request *q = &o->naming->request;
+	const struct naming_reply *r = &o->naming->reply;
+	const char *texts[NAMING_TEXTS];
+	size_t len = strlen(name) + 1;
+
+	for (__u64 i = 0; i < FIELDS_MAX && len <= NAMING_TEXT_MAX; i++) {
+		*q = (struct naming_request){
+			.op = NAMING_LAYOUT, .object = o->number, .a = i, .text_len = len
+		};
+		memcpy(q->text, name, len);
+		if (!naming_ask(o, texts) || !r->ret)
+			return i > 0;
+		if (r->ret == 1 || !texts[0])
+			return true;
+		cb(texts[0], r->v[0], r->v[1], arg);
+	}
+	return true;
+}
+
+bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_FUNCTION, .a = offset });
+
+	if (!a || !a->ret || !a->text[0])
+		return false;
+	*out = (struct object_function){ a->text[0], a->v[0], a->v[1] };
+	*at = a->v[2];
+	return true;
+}
+
+bool object_line(struct object *o, __u64 addr, struct source_place *out)
+{
+	const struct answer *a = ask(o, (struct answer){ .op = NAMING_LINE, .a = addr });
+
+	if (!a || !a->ret || !a->text[0])
+		return false;
+	*out = (struct source_place){ a->text[0], a->text[1], (int)a->v[0] };
+	return true;
+}
+
+/* --- code: bytes are not kept --- */
+
+static size_t get_code(struct object *o, enum naming_op op, __u64 at, unsigned char *buf,
+		       size_t size)
+{
+	const struct naming_reply *r = &o->naming->reply;
+	const char *texts[NAMING_TEXTS];
+
+	set_request(o, &(struct answer){ .op = op, .a = at, .size = size });
+	if (!naming_ask(o, texts) || r->data_len > size)
+		return 0;
+	memcpy(buf, r->text, r->data_len);
+	return r->data_len;
+}
+
+size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size)
+{
+	return get_code(o, NAMING_CODE, offset, buf, size);
+}
+
+size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size)
+{
+	size_t done = 0, n;
+
+	do {
+		size_t want = size - done < NAMING_TEXT_MAX ? size - done : NAMING_TEXT_MAX;
+
+		n = get_code(o, NAMING_READ, addr + done, buf + done, want);
+		done += n;
+	} while (n && done < size);
+	return done;
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The process that reads strangers' object files: what it may do, what it costs, and what it says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "naming/confine.h"
+#include "naming/naming.h"
+#include "naming/naming_wire.h"
+
+#define BASE 0x400000ull
+
+static char dir[] = "/tmp/test_naming.XXXXXX";
+
+static int setup(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) && !chmod(dir, 0755) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char cmd[256];
+
+	(void)state;
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd);
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[4][512];
+	static int i;
+
+	i = (i + 1) % 4;
+	snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name);
+	return path[i];
+}
+
+enum { NONE, TEXT, SYMTAB, STRTAB, SECTIONS };
+
+/* A program with one function, "target", at BASE, and a table of @n symbols, most of which are holes in the file. */
+static void make_program(const char *path, __u64 n)
+{
+	static const char names[] = "\0target\0.text\0.symtab\0.strtab";
+	const __u64 code = 0x1000, table = 0x2000, end = table + n * sizeof(Elf64_Sym);
+	const Elf64_Ehdr head = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_EXEC,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(head),
+		.e_shoff = end + sizeof(names),
+		.e_ehsize = sizeof(head),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = SECTIONS,
+		.e_shstrndx = STRTAB,
+	};
+	const Elf64_Phdr load = { PT_LOAD, PF_R | PF_X, code, BASE, BASE, 0x1000, 0x1000, 0x1000 };
+	const Elf64_Shdr sections[SECTIONS] = {
+		[TEXT] = { 8, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, BASE, code, 0x1000, 0, 0, 16,
+			   0 },
+		[SYMTAB] = { 14, SHT_SYMTAB, 0, 0, table, end - table, STRTAB, 1, 8,
+			     sizeof(Elf64_Sym) },
+		[STRTAB] = { 22, SHT_STRTAB, 0, 0, end, sizeof(names), 0, 0, 1, 0 },
+	};
+	const Elf64_Sym target = { 1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0, TEXT, BASE, 16 };
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(pwrite(fd, &load, sizeof(load), sizeof(head)), sizeof(load));
+	assert_int_equal(pwrite(fd, &target, sizeof(target), table + sizeof(target)),
+			 sizeof(target));
+	assert_int_equal(pwrite(fd, names, sizeof(names), end), sizeof(names));
+	assert_int_equal(pwrite(fd, sections, sizeof(sections), end + sizeof(names)),
+			 sizeof(sections));
+	close(fd);
+}
+
+static struct object *open_at(struct naming *n, const char *path, char why[160])
+{
+	*why = 0;
+	return object_open(n, &(struct object_place){ .path = path, .trusted = true }, why, 160);
+}
+
+static struct object *must_open(struct naming *n, const char *path)
+{
+	char why[160];
+	struct object *o = open_at(n, path, why);
+
+	if (!o)
+		fail_msg("%s: %s", path, why);
+	return o;
+}
+
+/* The child of this process. */
+static pid_t worker(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "r");
+	int pid = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+static void status_of(pid_t pid, const char *key, char *value, size_t size)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	*value = 0;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			snprintf(value, size, "%s", line + strlen(key));
+	value[strcspn(value, "\n")] = 0;
+	fclose(f);
+}
+
+static void test_worker_has_nothing(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	struct object *o;
+	char value[256];
+	pid_t pid;
+
+	(void)state;
+	make_program(path_of("good"), 2);
+	o = must_open(n, path_of("good"));
+	assert_string_equal(object_symbol(o, 0x1008), "target");
+	assert_null(object_symbol(o, 0x1100));
+	pid = worker();
+	for (const char *const *key =
+		     (const char *const[]){ "CapInh:", "CapPrm:", "CapEff:", "CapAmb:", NULL };
+	     *key; key++) {
+		status_of(pid, *key, value, sizeof(value));
+		assert_string_equal(value, "\t0000000000000000");
+	}
+	status_of(pid, "NoNewPrivs:", value, sizeof(value));
+	assert_string_equal(value, "\t1");
+	status_of(pid, "Seccomp:", value, sizeof(value));
+	assert_string_equal(value, "\t2");
+	status_of(pid, "Uid:", value, sizeof(value));
+	if (!geteuid())
+		assert_true(strtoul(value, NULL, 10) >= 65534);
+	object_close(o);
+	naming_free(n);
+}
+
+/* --- calls --- */
+
+static void no_open(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context;
+	_exit(7); /* it came here, and did not open anything */
+}
+
+static void call_socket(void)
+{
+	socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
+static void call_fork(void)
+{
+	if (!fork())
+		_exit(0);
+}
+
+static void call_exec(void)
+{
+	execl("/bin/true", "true", NULL);
+}
+
+static void call_kill(void)
+{
+	kill(getppid(), 0);
+}
+
+static void call_unlink(void)
+{
+	unlink("/nonexistent");
+}
+
+static void call_trace(void)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static void call_chmod(void)
+{
+	chmod("/nonexistent", 0);
+}
+
+static void call_open(void)
+{
+	open("/etc/passwd", O_RDONLY);
+}
+
+static int status_after(void (*call)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (confine(no_open))
+			_exit(1);
+		call();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void test_forbidden_calls(void **state)
+{
+	void (*const calls[])(void) = { call_socket, call_fork,	 call_exec, call_kill,
+					call_unlink, call_trace, call_chmod };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		int status = status_after(calls[i]);
+
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	}
+	assert_int_equal(WEXITSTATUS(status_after(call_open)), 7);
+}
+
+/* --- limits --- */
+
+static void test_too_many_symbols(void **state)
+{
+	struct naming_memory *memory = naming_memory_new();
+	struct naming *n = naming_new(&(struct naming_opts){ .memory = memory });
+	struct object *big, *good;
+	const char *path, *why;
+	__u32 seen = 0;
+
+	(void)state;
+	make_program(path_of("big"), 2000001);
+	make_program(path_of("good"), 2);
+	big = must_open(n, path_of("big"));
+	good = must_open(n, path_of("good"));
+	assert_null(object_symbol(big, 0x1008));
+	assert_non_null(
+		strstr(object_problem(big), "it has 2000001 symbols; the limit is 2000000"));
+	assert_string_equal(object_symbol(good, 0x1008), "target");
+	assert_null(object_problem(good));
+	object_close(big);
+	assert_true(naming_memory_next(memory, &seen, &path, &why));
+	assert_string_equal(path, path_of("big"));
+	assert_false(naming_memory_next(memory, &seen, &path, &why));
+
+	/* it is remembered without being read, until it changes */
+	big = must_open(n, path_of("big"));
+	assert_non_null(strstr(object_problem(big), "symbols"));
+	object_close(big);
+	make_program(path_of("big"), 2);
+	big = must_open(n, path_of("big"));
+	assert_string_equal(object_symbol(big, 0x1008), "target");
+	object_close(big);
+	object_close(good);
+	naming_free(n);
+	naming_memory_free(memory);
+}
+
+static void test_too_large(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	char why[160];
+
+	(void)state;
+	make_program(path_of("large"), 2);
+	assert_int_equal(truncate(path_of("large"), (2l << 30) + 1), 0);
+	assert_null(open_at(n, path_of("large"), why));
+	assert_non_null(strstr(why, "larger than 2 GiB"));
+	naming_free(n);
+}
+
+/* Whoever kills the worker loses nothing but time: others read it before, so nobody is blamed at once. */
+static void test_worker_is_killed(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	struct object *a, *b;
+
+	(void)state;
+	make_program(path_of("a"), 2);
+	make_program(path_of("b"), 2);
+	a = must_open(n, path_of("a"));
+	b = must_open(n, path_of("b"));
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(object_symbol(i % 2 ? a : b, 0x1000 + i), "target");
+		assert_int_equal(kill(worker(), SIGKILL), 0);
+	}
+	assert_null(object_problem(a));
+	assert_null(object_problem(b));
+	object_close(a);
+	object_close(b);
+	naming_free(n);
+}
+
+static void test_replies(void **state)
+{
+	const char *texts[NAMING_TEXTS];
+	struct naming_reply r = { .kind = NAMING_ANSWER, .len = { 3, 0, 2 }, .text = "ab\0c" };
+	const size_t good = NAMING_REPLY_HEAD + 5;
+
+	(void)state;
+	assert_true(naming_reply_check(&r, good, texts));
+	assert_string_equal(texts[0], "ab");
+	assert_null(texts[1]);
+	assert_string_equal(texts[2], "c");
+	assert_false(naming_reply_check(&r, good - 1, texts));
+	assert_false(naming_reply_check(&r, NAMING_REPLY_HEAD - 1, texts));
+	assert_false(naming_reply_check(&r, sizeof(r) + 1, texts));
+	r.len[0] = 2; /* not at its end */
+	assert_false(naming_reply_check(&r, good, texts));
+	r.len[0] = 0xffffffff;
+	assert_false(naming_reply_check(&r, good, texts));
+	r.len[0] = 3;
+	r.data_len = 6;
+	assert_false(naming_reply_check(&r, good, texts));
+}
+
+/* --- containers --- */
+
+/* A process whose root is @root. */
+static pid_t contain(const char *root)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chroot(root) || chdir("/") || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_ino;
+}
+
+static ino_t inode_at(const char *path)
+{
+	return inode_of(open(path, O_PATH | O_CLOEXEC));
+}
+
+static __u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void test_container_paths(void **state)
+{
+	char up[600], host[512], in[512], link[512];
+	struct naming_root root, ours;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* chroot() */
+	snprintf(host, sizeof(host), "%s", path_of("host"));
+	snprintf(in, sizeof(in), "%s/host", path_of("root"));
+	make_program(host, 2);
+	assert_int_equal(mkdir(path_of("root"), 0755), 0);
+	snprintf(link, sizeof(link), "%s/absolute", path_of("root"));
+	assert_int_equal(symlink(host, link), 0);
+	snprintf(link, sizeof(link), "%s/relative", path_of("root"));
+	snprintf(up, sizeof(up), "../../../../..%s", host);
+	assert_int_equal(symlink(up, link), 0);
+	snprintf(link, sizeof(link), "%s/magic", path_of("root"));
+	assert_int_equal(symlink("/proc/self/exe", link), 0);
+	pid = contain(path_of("root"));
+	assert_true(file_root(pid, now_ns(), &root));
+	assert_true(file_root(getpid(), now_ns(), &ours));
+	assert_int_equal(ours.id, 0);
+	assert_int_equal(root.pid, pid);
+	assert_int_not_equal(root.id, 0);
+	/* a process that started later has the number of another */
+	assert_false(file_root(pid, 1, &ours));
+
+	assert_int_equal(file_open(&root, "/absolute"), -ENOENT);
+	assert_int_equal(file_open(&root, "/relative"), -ENOENT);
+	assert_int_equal(file_open(&root, "/magic"), -ENOENT);
+	assert_int_equal(file_open(&root, host), -ENOENT);
+	snprintf(up, sizeof(up), "/../../..%s", host);
+	assert_int_equal(file_open(&root, up), -ENOENT);
+	make_program(in, 3);
+	assert_int_equal(inode_of(file_open(&root, "/host")), inode_at(in));
+	assert_int_equal(inode_of(file_open(&root, "/../host")), inode_at(in));
+	assert_int_equal(inode_of(file_open(NULL, host)), inode_at(host));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_false(file_root(pid, now_ns(), &root));
+}
+
+/* The files of a container that has gone are not those of the host. */
+static void test_elsewhere(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	struct object_place place = { .path = path_of("good"), .trusted = true, .elsewhere = true };
+	char why[160] = "";
+
+	(void)state;
+	make_program(path_of("good"), 2);
+	assert_null(object_open(n, &place, why, sizeof(why)));
+	assert_string_equal(why, "a container's file whose process has exited");
+	naming_free(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_worker_has_nothing), cmocka_unit_test(test_forbidden_calls),
+		cmocka_unit_test(test_too_many_symbols),   cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_worker_is_killed),   cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_container_paths),	   cmocka_unit_test(test_elsewhere),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
