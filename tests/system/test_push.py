@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -281,6 +282,56 @@ class Push(unittest.TestCase):
         o = self.until(lambda p: p['profiles']['delivered'])
         self.assertEqual(o['ledger']['lost'], {})
         self.assertEqual(self.failed(o['push']['profiles']), 0)
+
+    def hostile(self, symbols):
+        """A program whose table of symbols is what costs its reader time and memory."""
+        path = self.dir + '/hostile'
+        code = '__asm__(".text\\n.fill 33554432,1,0x90\\n"); volatile int n; int main(void) { for (;;) n++; }\n'
+        subprocess.run(['gcc', '-no-pie', '-x', 'c', '-o', path, '-'], input=code.encode(), check=True)
+        with open(path, 'rb') as f:
+            head = bytearray(f.read())
+        at, n = struct.unpack_from('<Q', head, 40)[0], struct.unpack_from('<H', head, 60)[0]
+        sections = [list(struct.unpack_from('<IIQQQQIIQQ', head, at + 64 * i)) for i in range(n)]
+        table = next(s for s in sections if s[1] == 2)
+        table[4], table[5] = len(head), 24 * symbols
+        million = struct.pack('<IBBHQQ', 1, 0x12, 0, 1, 0x401000, 1) * (1 << 20)
+        with open(path, 'wb') as f:
+            f.write(head)
+            for done in range(0, symbols, 1 << 20):
+                f.write(million[:24 * min(1 << 20, symbols - done)])
+            end = f.tell()
+            f.write(b''.join(struct.pack('<IIQQQQIIQQ', *s) for s in sections))
+            f.seek(40)
+            f.write(struct.pack('<Q', end))
+        os.chmod(path, 0o755)
+        return path
+
+    def test_hostile_neighbour(self):
+        """A tenant's program that nobody can read in time costs the others nothing but its own names."""
+        path = self.hostile(15_000_000)
+        s = self.server()
+        c = self.collector('--push', s.url)
+        p = subprocess.Popen([path], preexec_fn=lambda: (Busy.start(min(os.sched_getaffinity(0))), os.setgroups([]), os.setuid(65534)))
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        o = self.until(lambda p: p['files_given_up'] and p['profiles']['delivered'] >= 2)
+        self.assertEqual(self.failed(o['push']['profiles']), 0)
+        self.assertIn(f'functions of {path} are not named: it has 15000000 symbols', c.said())
+        until(lambda: self.status()['push']['profiles']['delivered'] >= o['push']['profiles']['delivered'] + 2)
+        self.assertEqual(c.said().count('are not named'), 1)
+        self.assertEqual(self.status()['push']['files_given_up'], 1)
+
+    def test_hogs(self):
+        """Profiles of a machine without a free CPU arrive."""
+        s = self.server()
+        c = self.collector('--push', s.url)
+        cpu = min(os.sched_getaffinity(0))
+        os.sched_setaffinity(c.p.pid, {cpu})
+        for _ in range(8):
+            b = Busy(cpu, share=1)
+            self.addCleanup(b.stop)
+        before = self.status()['push']['profiles']['delivered']
+        o = self.until(lambda p: p['profiles']['delivered'] + p['profiles']['late'] > before + 1, 150)
+        self.assertEqual(self.failed(o['push']['profiles']) - o['push']['profiles']['late'], 0)
 
     def test_other_options_meanwhile(self):
         """Sampling is opened again: the profile ends before that, and is delivered."""
