@@ -270,7 +270,7 @@ static void test_filter_pid_follow(void **state)
 			_exit(read(go[0], &byte, 1) != 1);
 		}
 		s = open_twin(&opts);
-		assert_int_equal(sampler_selection(s)->processes[child], 1);
+		assert_int_equal(s->select.processes[child], 1);
 		assert_int_equal(write(go[1], "", 1), 1);
 		assert_int_equal(waitpid(child, NULL, 0), child);
 		close_twin(s);
