@@ -110,7 +110,8 @@ static void read_kallsyms(void)
 static void decode(struct elf_file *o, struct disasm *d, const struct elf_file_function *f)
 {
 	unsigned char code[256];
-	size_t n = elf_file_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
+	size_t n =
+		elf_file_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
 	struct insn in;
 
 	for (size_t i = 0; i < n; i += in.len) {
