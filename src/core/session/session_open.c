@@ -106,7 +106,7 @@ void session_close(struct session *s)
 	cgroup_select_close(s->cgroups);
 	container_names_close(s->names);
 	free(s->command_pids);
-	*s = (struct session){};
+	*s = (struct session){ .usage = s->usage }; /* callers ask after a failed start */
 }
 
 int session_start(struct session *s, struct err *err)
