@@ -236,8 +236,10 @@ __noinline int sim_task_op(struct bpf_perf_event_data *ctx)
 		line = sim_touch(op->regs[IBS_DC_PHYSADDR], data3 & IBS_OP_DATA3_ST_OP);
 		data3 |= sim_width(a->width);
 	}
+	/* of a call or a return that accesses the stack, this is the op that does */
 	ibs_sim_answer(&d, config.ibs.caps, line,
-		       a->does & SIM_INSN_DOES_BRANCH ? IBS_OP_DATA_BRN_RET : 0, data3, op->regs);
+		       !data3 && (a->does & SIM_INSN_DOES_BRANCH) ? IBS_OP_DATA_BRN_RET : 0, data3,
+		       op->regs);
 	if (data3 && !a->located)
 		op->regs[IBS_OP_DATA3] &= ~(IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID);
 	op->regs[IBS_OP_RIP] = op->chosen_ip;

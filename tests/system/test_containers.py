@@ -17,7 +17,7 @@ from ibscope import Busy, Cgroup, residual, until
 
 OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
-SIM = ('--source', 'sim', '-c', '100000')
+SIM = ('--source', 'sim', '--sim-ops', 'random', '-c', '100000')
 TOP = f'/ibscope-test-containers-{os.getpid()}'
 # The machine may have containers, and other tests with the same: names, pods and ids are of this process.
 OURS = os.getpid() & 0xfffff

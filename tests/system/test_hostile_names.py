@@ -124,7 +124,7 @@ class HostileNames(unittest.TestCase):
     def test_live(self):
         under = ('--cgroup', self.top.path + '/*')
         for by in ('cgroup,comm', 'container,pod,comm,src'):
-            for kind, option in (TEXT, ()), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
+            for kind, option in (TEXT, ()), (TEXT, ('--markdown',)), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
         self.run_it(TEXT, 'hist', *SIM, '-v', *under, '--timestamp', '0.5', '1', hostile=False)
         self.run_it(TEXT, 'hist', *SIM, *under, '--columns', 'samples,histogram', '0.5', '1', hostile=False)
@@ -147,7 +147,7 @@ class HostileNames(unittest.TestCase):
             self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
         self.run_it(TEXT, 'c2c', '--live', '--feed', 'stores,caches,walks', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
-            self.run_it(kind, 'c2c', '--live', '--line', '100000000', *SIM, '-F', '2000', *option, '2', '1', hostile=False)
+            self.run_it(kind, 'c2c', '--live', '--line', '100000000', *SIM, '--sim-ops', 'random', '-F', '2000', *option, '2', '1', hostile=False)
         self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--', 'true')
         rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
                     OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')
@@ -166,6 +166,8 @@ class HostileNames(unittest.TestCase):
         keys = 'comm,cgroup,container,symbol,dso,srcline'
         for kind, *args in ((TEXT, 'report', '--by', keys, '--top', '1000'),
                             (TEXT, 'report', '--by', 'symbol,comm', '-v'),
+                            (TEXT, 'report', '--by', keys, '--markdown'), (TEXT, 'numa', '--by', keys, '--markdown'),
+                            (TEXT, 'replay', '--by', 'comm,cgroup', '--markdown'),
                             (CSV, 'report', '--by', keys, '--csv'),
                             (JSON, 'report', '--by', keys, '--json'),
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
@@ -243,6 +245,7 @@ class HostileNames(unittest.TestCase):
         for kind, *args in ((TEXT, 'status'), (JSON, '--json', 'status'), (TEXT, 'ledger'), (JSON, '--json', 'ledger')):
             self.run_it(kind, *ctl, *args, hostile=False)
         for kind, *args in ((TEXT, '--event', 'ibs_op', '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),
+                            (TEXT, '--by', 'comm', '--markdown'),
                             (CSV, '--by', 'cgroup,comm', '--csv'), (JSON, '--by', 'cgroup,comm', '--json')):
             self.run_it(kind, *ctl, *args, 'snapshot')
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
@@ -270,6 +273,8 @@ class HostileNames(unittest.TestCase):
         c.p.send_signal(signal.SIGHUP)
         c.p.send_signal(signal.SIGTERM)
         c.p.wait(30)
+        for verb in 'stop', 'unpin':
+            self.run_it(TEXT, *ctl, verb, status=None, hostile=False)
         c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
 

@@ -21,6 +21,7 @@ from ibscope import Busy, Cgroup, stalled, until
 OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
 CAT = os.path.join(ibscope.SAN, 'tests/unit/trace_cat')
+SIM = ('--source', 'sim', '--sim-ops', 'random')    # as many loads whatever runs
 SIM_CAPS = 0xbff
 USER = 2**64 - 512  # PERF_CONTEXT_USER
 
@@ -63,7 +64,7 @@ class Record(unittest.TestCase):
         return {} if p.returncode else json.loads(p.stdout.splitlines()[-1])
 
     def start(self, *args):
-        p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', *args], cwd=self.dir,
+        p = subprocess.Popen([ibscope.IBSCOPE, 'record', *SIM, *args], cwd=self.dir,
                              stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
@@ -87,7 +88,7 @@ class Record(unittest.TestCase):
 
     def record(self, *args, status=0, **kw):
         """The instrumented program on a busy machine may lose a lot, which is a failure by default."""
-        p = ibscope.run('record', '--source', 'sim', '--max-loss', '100%', *args, cwd=self.dir, **kw)
+        p = ibscope.run('record', *SIM, '--max-loss', '100%', *args, cwd=self.dir, **kw)
         self.assertEqual(p.returncode, status, p.stderr)
         return p
 
@@ -121,7 +122,7 @@ class Record(unittest.TestCase):
 
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known: every record is, register by register."""
-        p = self.record_until(2000, '-c', '100000', '--sim-ops', 'random', '--seed', '5', '--raw')
+        p = self.record_until(2000, '-c', '100000', '--seed', '5', '--raw')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual((got.info['simulated'], got.info['source'], got.info['period']),
@@ -139,7 +140,7 @@ class Record(unittest.TestCase):
         """The same simulated samples in both kinds of record."""
         fields = {}
         for kind in (), ('--raw',):
-            self.record('-c', '200000', '--sim-ops', 'random', '--duration', '0.5', '-o', 'x', *kind)
+            self.record('-c', '200000', '--duration', '0.5', '-o', 'x', *kind)
             got = Recorded(self.path('x'))
             fields[kind] = collections.defaultdict(list)
             for s in got.of('sample'):

@@ -364,7 +364,8 @@ int main(int argc, char **argv)
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
-	ret = write_names(r, bare, bad, &err);
+	/* files of containers whose processes have exited have no names: those of "self" are the host's */
+	ret = write_names(r, bare || self, bad, &err);
 	if (!ret && node.ranks)
 		ret = write_ranks(r, &node, 0, &err) ?: write_teams(r, &err);
 	if (!ret && self)
