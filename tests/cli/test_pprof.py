@@ -199,8 +199,9 @@ class Pprof(unittest.TestCase):
         self.assertIn('SIMULATED samples', top)
         self.assertEqual(total(top), cycles)
         self.assertRegex(top, r'100% +main')
-        web = [row for row in self.rows(file, 'container') if row['labels']['container'] == 'web']
-        self.assertEqual(total(self.go('-top', '-tagfocus=container=web', path)), 100000 * web[0]['total'])
+        contained = self.make('3000')   # those of the first file are the host's
+        web = [row for row in self.rows(contained, 'container') if row['labels']['container'] == 'web']
+        self.assertEqual(total(self.go('-top', '-tagfocus=container=web', self.profile(contained))), 100000 * web[0]['total'])
         self.assertEqual(total(self.go('-top', '-tagfocus=page_size=4kb', path)), cycles)
         self.assertIn(f'{100000 * 3000}ops', self.go('-top', '-sample_index=estimated_ops', path))
         self.assertEqual(total(self.go('-top', f'-diff_base={path}', path)), 0)

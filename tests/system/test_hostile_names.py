@@ -271,10 +271,9 @@ class HostileNames(unittest.TestCase):
                 self.check(r.read(), TEXT, path)
         self.assertEqual(c.p.poll(), None)
         c.p.send_signal(signal.SIGHUP)
-        c.p.send_signal(signal.SIGTERM)
+        self.run_it(TEXT, *ctl, 'stop', hostile=False)
         c.p.wait(30)
-        for verb in 'stop', 'unpin':
-            self.run_it(TEXT, *ctl, verb, status=None, hostile=False)
+        self.run_it(TEXT, *ctl, 'unpin', hostile=False)
         c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
 

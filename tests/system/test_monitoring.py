@@ -21,7 +21,7 @@ SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM
 def exported():
     """Every name that the exporter's tables make."""
     names = set()
-    for path in glob.glob(os.path.join(ROOT, 'src', 'metrics', '*.c')):
+    for path in glob.glob(os.path.join(ROOT, 'src', 'face', 'metrics', '*.c')):
         with open(path) as f:
             text = f.read()
         for name, kind in re.findall(r'"(\w+)",[\s\\]*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM|SUMMARY)\b', text):
