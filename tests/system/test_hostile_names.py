@@ -273,7 +273,10 @@ class HostileNames(unittest.TestCase):
         c.p.send_signal(signal.SIGHUP)
         self.run_it(TEXT, *ctl, 'stop', hostile=False)
         c.p.wait(30)
+        left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**')
         self.run_it(TEXT, *ctl, 'unpin', hostile=False)
+        self.assertEqual(left.stop(), 0)
+        self.assertFalse(os.path.exists(pins))
         c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
 

@@ -451,6 +451,8 @@ static int end_sampling(const struct ctl *c, const struct verb *verb, struct err
 
 	for (int i = 0; i < STOP_S * 10; i++) {
 		ret = orphan_stop(dir, verb->removes, err);
+		if (ret == -ENOENT && i) /* it removed its pins itself, as with --unpin */
+			ret = 0;
 		if (ret != -EBUSY)
 			return ret ? EXIT_FAILED : EXIT_DONE;
 		asked = i ? asked : ask(c, "stop", 0, NULL, err);
