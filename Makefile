@@ -386,10 +386,11 @@ lint: deps
 	$(Q)tools/deps.sh lint
 	$(Q)$(MAKE) --no-print-directory -j$(J) all
 	$(Q)mkdir -p $(O)/lint && printf '%s\n' $(lint_flags) >$(O)/lint/compile_flags.txt
-	$(Q)git ls-files 'src/*.c' 'tools/*.c' | xargs -P $(J) -n 4 clang-tidy --quiet -p $(O)/lint \
+	$(Q)git ls-files 'src/*.c' 'tools/*.c' ':!tools/examples' | xargs -P $(J) -n 4 clang-tidy --quiet -p $(O)/lint \
 		$(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang mode=$(ANALYZE))
 	$(Q)git ls-files 'tests/*.c' ':!tests/vm' ':!tests/bpf/*.bpf.c' | xargs -P $(J) -n 8 \
 		$(CLANG) -fsyntax-only -Werror $(lint_flags)
+	$(Q)$(CLANG) -fsyntax-only -Wall -Wextra -Werror tools/examples/*.c
 	$(Q)clang-format --dry-run -Werror $(shell git ls-files '*.c' ':!tests/vm/rig')
 	$(Q)cppcheck -j $(J) --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude $(WINGS:%=-I%) \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \

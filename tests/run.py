@@ -67,11 +67,19 @@ def kill_session(sid):
             continue
 
 
+# A bpffs for each program and module: pins that it leaves end with its mount namespace, and with them what they
+# sample. /run only where others could write into it, which `serve` refuses.
+PRIVATE = ['unshare', '--mount', 'sh', '-c', '''mount -t bpf -o mode=755 bpf /sys/fs/bpf || exit
+case $(stat -c %A /run) in d???????w?) mount -t tmpfs -o mode=755 tmpfs /run;; esac
+exec "$@"''', 'sh']
+
+
 def run_limited(command, seconds, env=None):
-    """As subprocess.run() with what was printed; after that time all is killed, and the output says so."""
+    """As subprocess.run() with what was printed, without what the command left running; after that time all is
+    killed, and the output says so."""
     # files, as a pipe ends only when nobody has it any more
     with tempfile.TemporaryFile('w+', errors='replace') as out, tempfile.TemporaryFile('w+', errors='replace') as err:
-        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True)
+        p = subprocess.Popen([*(PRIVATE if os.geteuid() == 0 else []), *command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True)
         running.add(p.pid)
         try:
             p.wait(seconds)
@@ -80,6 +88,7 @@ def run_limited(command, seconds, env=None):
             kill_session(p.pid)
             p.wait()
             late = f'\nnot done after {seconds} s\n'
+        kill_session(p.pid)
         running.discard(p.pid)
         out.seek(0)
         err.seek(0)

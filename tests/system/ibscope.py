@@ -170,13 +170,17 @@ class Collector:
         # a machine that is not ours alone may take its time in the middle of a program
         self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
-        self.wait('kernel memory')
+        try:
+            self.wait('kernel memory')
+        except AssertionError:
+            self.kill()
+            raise
 
     def said(self):
         self.err.seek(0)
         return self.err.read()
 
-    def wait(self, text, seconds=30):
+    def wait(self, text, seconds=60):
         end = time.monotonic() + seconds
         while text not in self.said():
             if self.p.poll() is not None or time.monotonic() > end:
@@ -187,6 +191,12 @@ class Collector:
         if self.p.poll() is None:
             self.p.send_signal(sig)
         try:
-            return self.p.wait(20)
+            return self.p.wait(60)
         finally:
-            self.err.close()
+            self.kill()
+
+    def kill(self):
+        """It must not sample on beside the tests that follow."""
+        self.p.kill()
+        self.p.wait()
+        self.err.close()

@@ -23,8 +23,11 @@ static struct node *make_list(size_t n)
 	struct node *nodes = calloc(n, sizeof(*nodes));
 	size_t *order = calloc(n, sizeof(*order));
 
-	if (!nodes || !order)
+	if (!nodes || !order) {
+		free(order);
+		free(nodes);
 		return NULL;
+	}
 	for (size_t i = 0; i < n; i++)
 		order[i] = i;
 	for (size_t i = n - 1; i > 0; i--) {

@@ -25,14 +25,11 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 		o->build_id_len = place->build_id_len;
 	}
 	rlimit_files(8);
-	if (place->elsewhere)
-		o->fd = -ENOENT;
-	else if (!strcmp(o->path, "[vdso]"))
+	o->fd = -ENOENT;
+	if (!place->elsewhere && !strcmp(o->path, "[vdso]"))
 		o->fd = file_open_vdso();
-	else if (o->path[0] == '/' && o->path[1] != '/')
+	else if (!place->elsewhere && o->path[0] == '/' && o->path[1] != '/')
 		o->fd = file_open(&o->root, o->path);
-	else
-		o->fd = -ENOENT;
 	if (o->fd < 0)
 		o->path_errno = -o->fd;
 	if (o->fd >= 0 && fstat(o->fd, &o->stat))

@@ -75,7 +75,8 @@ void format_lines(FILE *f, enum table_format format, const char *text)
 		n--;
 	fence = fence < FENCE_MIN ? FENCE_MIN : fence;
 	put_times(f, '`', n ? fence : 0);
-	fprintf(f, n ? "\n%.*s\n" : "", (int)n, text);
+	if (n)
+		fprintf(f, "\n%.*s\n", (int)n, text);
 	put_times(f, '`', n ? fence : 0);
 	fputs(n ? "\n" : "", f);
 }
