@@ -40,7 +40,8 @@ prefix	?= /usr/local
 CC	?= cc
 CLANG	?= clang
 BPFTOOL	?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
-VERSION	:= 0.1.0
+# Major: 0 until outputs are stable. Minor: the schema of the pins, so that different ones have different versions.
+VERSION	:= 0.$(shell sed -n 's/^.define IBS_PIN_SCHEMA //p' include/ibscope/pin_layout.h).0
 
 J	?= $(shell nproc)
 
@@ -83,7 +84,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -239,6 +240,14 @@ vmtest-sharing: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/sharing.py --build $(O) $(PAIRS)
+
+# The release before this one, whose counters this one takes over, and the reverse.
+RELEASE	?= 62f09b3b991d
+upgrade: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all
+	$(Q)if git cat-file -e $(RELEASE) 2>/dev/null; then tests/system/upgrade.sh $(RELEASE) $(abspath $(O)); \
+		else echo 'skip upgrade: this tree has no history with $(RELEASE)'; fi
 
 governor: deps
 	$(Q)tools/deps.sh test

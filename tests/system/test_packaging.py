@@ -52,6 +52,23 @@ def config_check(text):
         return run('serve', '--config', f.name, '--config-check')
 
 
+class Version(unittest.TestCase):
+    def test_one_everywhere(self):
+        """Its minor number is the schema of the pins: builds that cannot share counters differ in version."""
+        with open(os.path.join(ROOT, 'include/ibscope/pin_layout.h')) as f:
+            schema = re.search(r'^#define IBS_PIN_SCHEMA (\d+)$', f.read(), re.M)[1]
+        version = re.match(r'ibscope (\S+)', run('--version').stdout)[1]
+        self.assertRegex(version, rf'^0\.{schema}\.\d+$')
+        found = {}
+        for path, pattern in (
+                (('Dockerfile',), r'ibscope:([0-9.]+)'), (('debian', 'changelog'), r'^ibscope \(([^)]+)\)'),
+                (('kubernetes', 'ibscope.yaml'), r'image: ibscope:(\S+)'), (('kubernetes', 'chart', 'values.yaml'), r'ibscope:([0-9.]+)'),
+                (('kubernetes', 'chart', 'templates', 'ibscope.yaml'), r'"image: ibscope:([0-9.]+)"'),
+                (('kubernetes', 'chart', 'Chart.yaml'), r'^(?:appV|v)ersion: "?([0-9.]+)')):
+            found['/'.join(path)] = set(re.findall(pattern, read(*path), re.M))
+        self.assertEqual(found, {path: {version} for path in found})
+
+
 class Units(unittest.TestCase):
     @unittest.skipUnless(shutil.which('systemd-analyze'), 'systemd-analyze is not here')
     def test_systemd_takes_them(self):

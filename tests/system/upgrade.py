@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Counters across an upgrade and a downgrade between this build and the release before it.
+
+`make upgrade` builds that release (RELEASE, a commit) and runs this. Collectors of both take turns under load,
+ended by TERM and by KILL, while an exporter of each build is scraped: no counter falls, except with a new start
+of the counters.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from ibscope import BUILD, Busy, Cgroup, can_bpf, residual, until
+
+OK, WHY = can_bpf()
+BEFORE = os.environ.get('IBSCOPE_BEFORE', '')
+DIR = '/sys/fs/bpf/ibscope-upgrade-%d' % os.getpid()
+SOCKET = '/run/ibscope-upgrade-%d/control.sock' % os.getpid()
+START = 'ibscope_counters_start_time_seconds'
+COUNTER = re.compile(r'^(ibscope_\w+(?:_total|_bucket|_count|_sum)(?:\{[^}]*\})?) (\S+)$', re.M)
+
+
+def call(build, program, *args):
+    return subprocess.run([os.path.join(build, program), *args], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL)
+
+
+class Scraper(threading.Thread):
+    """Scrapes with the exporter of one build until stop(); `falls` has what it saw fall."""
+
+    def __init__(self, build):
+        super().__init__(daemon=True)
+        self.build, self.falls, self.scrapes, self.failed = build, [], 0, []
+        self.last, self.start_time = {}, None
+        self.done = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.done.wait(0.3):
+            p = call(self.build, 'ibscope-exporter', '--once', '--pin-dir', DIR)
+            found = dict(COUNTER.findall(p.stdout))
+            if not found:
+                self.failed.append(p.stdout[:200] + p.stderr)
+                continue
+            start = re.search(rf'^{START} (\S+)$', p.stdout, re.M)[1]
+            if start == self.start_time:
+                self.falls += [(k, v, found[k]) for k, v in self.last.items()
+                               if not k.startswith(('ibscope_exporter', 'ibscope_scrape')) and
+                               float(found.get(k, 'nan')) < float(v)]
+                # "#ID" labels a group until it has a name
+                self.falls += [(k, v, 'gone') for k, v in self.last.items()
+                               if k.startswith('ibscope_samples') and '"#' not in k and k not in found]
+            self.last, self.start_time = found, start
+            self.scrapes += 1
+
+    def stop(self):
+        self.done.set()
+        self.join()
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Upgrade(unittest.TestCase):
+    def setUp(self):
+        self.assertTrue(BEFORE, 'IBSCOPE_BEFORE: the directory of the build before this; run `make upgrade`')
+        self.cgroup = Cgroup(f'ibscope-upgrade-{os.getpid()}')
+        self.addCleanup(self.cgroup.remove)
+        for cpu in sorted(os.sched_getaffinity(0))[:2]:
+            self.addCleanup(Busy(cpu, self.cgroup, share=0.3).stop)
+        self.addCleanup(self.unpin)
+
+    def serve(self, build, text):
+        """A collector that has said this."""
+        err = tempfile.TemporaryFile('w+')
+        self.addCleanup(err.close)
+        c = subprocess.Popen([os.path.join(build, 'ibscope'), 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
+                              '--control', SOCKET, '--max-bpf-time', 'off', '--by', 'cgroup'], stderr=err, stdin=subprocess.DEVNULL)
+        self.addCleanup(c.wait)
+        self.addCleanup(c.kill)
+
+        def said():
+            err.seek(0)
+            self.assertIsNone(c.poll(), err.read())
+            err.seek(0)
+            return text in err.read()
+        until(said)
+        return c
+
+    def unpin(self):
+        p = call(BUILD, 'ibscope', 'ctl', '--pin-dir', DIR, 'unpin')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertFalse(os.path.exists(DIR))
+        shutil.rmtree(os.path.dirname(SOCKET))
+
+    def snapshot(self, build):
+        p = call(build, 'ibscope', 'ctl', '--pin-dir', DIR, '--json', 'snapshot')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        o = json.loads(p.stdout)
+        self.assertEqual(residual(o['ledger']), 0, o['ledger'])
+        self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+        return o
+
+    def grow(self, build):
+        before = self.snapshot(build)['ledger']['seen']
+        until(lambda: self.snapshot(build)['ledger']['seen'] > before + 100)
+
+    def turns(self, sig):
+        """Before, this, before, this: two upgrades and a downgrade. Each reader reads each collector."""
+        c = self.serve(BEFORE, 'kernel memory')
+        scrapers = [Scraper(BEFORE), Scraper(BUILD)]
+        began, seen = time.monotonic(), 0
+        for build in BUILD, BEFORE, BUILD:
+            for reader in BEFORE, BUILD:
+                self.grow(reader)
+            c.send_signal(sig)
+            c.wait(20)
+            last = self.snapshot(BUILD)['ledger']
+            self.assertGreater(last['seen'], seen)
+            c = self.serve(build, 'resuming counters')
+            seen = self.snapshot(BUILD)['ledger']['seen']
+            self.assertGreaterEqual(seen, last['seen'])
+        self.grow(BUILD)
+        for s in scrapers:
+            s.stop()
+            self.assertEqual((s.falls, s.failed), ([], []))
+            self.assertGreater(s.scrapes, 5)
+        c.send_signal(signal.SIGTERM)
+        self.assertEqual(c.wait(20), 0)
+        o = self.snapshot(BUILD)['ledger']
+        print(f'{signal.Signals(sig).name}: {o["seen"]} samples seen, {o["unseen"]} unseen by 4 collectors in '
+              f'{time.monotonic() - began:.0f} s, {sum(s.scrapes for s in scrapers)} scrapes, no counter fell')
+
+    def test_term(self):
+        self.turns(signal.SIGTERM)
+
+    def test_kill(self):
+        self.turns(signal.SIGKILL)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
