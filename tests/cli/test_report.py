@@ -599,7 +599,7 @@ class Report(unittest.TestCase):
         return lines, above, below
 
     def test_markdown(self):
-        for args in (('report', self.file, '--by', 'comm'), ('replay', self.file, '--by', 'comm')):
+        for args in (('report', self.file, '--by', 'comm', '--top', '20'), ('replay', self.file, '--by', 'comm', '--top', '20')):
             wide = run(*args, env=dict(os.environ, COLUMNS='300')).stdout
             head, table, *rest = wide.split('\n\n')
             lines, above, below = self.markdown(*args)

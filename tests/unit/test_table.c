@@ -443,7 +443,7 @@ static void test_hostile_names(void **state)
 	destroy(&m);
 }
 
-/* A percentile that most rows have too few samples for is the first to give way. */
+/* A percentile that the leading rows have too few samples for is the first to give way. */
 static void test_unknown_columns_go_first(void **state)
 {
 	const struct screen screen = { .width = 60, .utf8 = true };
@@ -465,7 +465,83 @@ static void test_unknown_columns_go_first(void **state)
 	add_series(&m.s.groups[0], IBS_SRC_DRAM, 12, 400, 1000);
 	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
 	assert_null(strstr(text, "p99"));
-	assert_non_null(strstr(text, "256"));
+	assert_non_null(strstr(text, "p50"));
+	free(text);
+	destroy(&m);
+}
+
+/* Give a group samples from DRAM only. */
+static void set_group(struct made *m, size_t i, __u64 samples, __u64 latency)
+{
+	struct group *g = &m->s.groups[i];
+
+	for (size_t k = 0; k < g->n_series; k++)
+		free(g->series[k].buckets);
+	g->n_series = 0;
+	memset(&g->tlb, 0, sizeof(g->tlb));
+	add_series(g, IBS_SRC_DRAM, samples, latency, 1000);
+}
+
+/* Four samples do not lead, are marked, and are a row only for what they may cost. */
+static void test_few_samples(void **state)
+{
+	const struct screen screen = { .width = 100, .utf8 = true, .color = true };
+	const struct hist_view view = {}, all = { .top = 20 };
+	struct made m;
+	struct table t;
+	char *text;
+
+	(void)state;
+	make(&m, 9, 1000);
+	set_group(&m, 0, 4, 16000);
+	for (size_t i = 1; i < 7; i++)
+		set_group(&m, i, 50 + i, 400);
+	set_group(&m, 7, 3, 100);
+	set_group(&m, 8, 3, 100);
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	assert_int_equal(t.row[0].all.samples, 4); /* as programs get it */
+	table_rank_weak(&t, 0, true);
+	assert_int_equal(t.n, 7);
+	assert_int_equal(t.n_rest, 2);
+	assert_int_equal(t.rest.all.samples, 6);
+	assert_int_equal(t.row[0].all.samples, 56);
+	assert_int_equal(t.row[6].all.samples, 4);
+	table_free(&t);
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_int_equal(count(text, "\033[2m"), 1);
+	assert_int_equal(count(text, "~"), 4); /* the row and the rest: cycles and share */
+	assert_non_null(strstr(text, "other (2)"));
+	free(text);
+	text = print(&m, &screen, &all, 1U << LABEL_CGROUP);
+	assert_null(strstr(text, "other"));
+	free(text);
+	/* rows with enough samples do not answer: nothing is folded */
+	m.s.groups[0].series[0].cycles *= 100;
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	table_rank_weak(&t, 0, true);
+	assert_int_equal(t.n, 9);
+	table_free(&t);
+	destroy(&m);
+}
+
+/* Latency keeps its place before columns that are zero everywhere. */
+static void test_zero_columns_go_first(void **state)
+{
+	const struct screen screen = { .width = 88, .utf8 = true };
+	const struct hist_view view = {};
+	struct made m;
+	char *text;
+
+	(void)state;
+	make(&m, 3, 1000);
+	for (size_t i = 0; i < 3; i++) {
+		set_group(&m, i, 200, 400);
+		m.s.groups[i].series[0].state_n = 200;
+	}
+	text = print(&m, &screen, &view, 1U << LABEL_CONTAINER);
+	assert_non_null(strstr(text, "p90"));
+	assert_non_null(strstr(text, "p50"));
+	assert_null(strstr(text, "HITM"));
 	free(text);
 	destroy(&m);
 }
@@ -651,6 +727,8 @@ int main(void)
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_shortened_names),
 		cmocka_unit_test(test_unknown_columns_go_first),
+		cmocka_unit_test(test_zero_columns_go_first),
+		cmocka_unit_test(test_few_samples),
 		cmocka_unit_test(test_numbers),
 	};
 

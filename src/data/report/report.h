@@ -304,7 +304,8 @@ struct report_order {
 	enum report_column sort; /* descending; rows that have it first */
 	size_t top;		 /* rows, 0: all */
 	__u64 min_samples;
-	bool by_key; /* by the first key, a number, ascending */
+	bool by_key;		  /* by the first key, a number, ascending */
+	bool weak_last, fold_few; /* as table_rank_weak() */
 };
 
 /**

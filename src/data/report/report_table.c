@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report_private.h"
+#include "table/table.h"
 
 #include <math.h>
 
@@ -7,7 +8,7 @@
 struct ordering {
 	const struct report_table *table;
 	enum report_column sort;
-	bool by_key;
+	bool by_key, weak_last;
 };
 
 static int compare_cells(const void *pa, const void *pb)
@@ -221,6 +222,8 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 	}
 	x = isnan(x) ? -INFINITY : x;
 	y = isnan(y) ? -INFINITY : y;
+	if (o->weak_last && table_is_weak(a->valid) != table_is_weak(b->valid))
+		return table_is_weak(a->valid) ? 1 : -1;
 	if (x != y)
 		return x > y ? -1 : 1;
 	if (a->samples != b->samples)
@@ -236,15 +239,30 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 	return 0;
 }
 
+static bool has_answer(const struct report_table *t)
+{
+	double strong = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!table_is_weak(t->rows[i].valid))
+			strong += report_value(t, &t->rows[i], REPORT_COLUMN_SHARE);
+	return strong >= TABLE_ANSWER;
+}
+
 /* Leave out what the order says, which is at the end but for rows of few samples. */
 static void cut(struct report_table *t, const struct report_order *order)
 {
+	const bool fold = order->fold_few && has_answer(t);
 	size_t kept = 0;
 
 	t->rest.has_estimated = true;
 	t->rest.imbalance = NAN;
 	for (size_t i = 0; i < t->n; i++) {
-		if ((order->top && kept == order->top) || t->rows[i].samples < order->min_samples) {
+		const struct report_row *row = &t->rows[i];
+
+		if ((order->top && kept == order->top) || row->samples < order->min_samples ||
+		    (fold && table_folds(kept, row->samples, row->valid,
+					 report_value(t, row, REPORT_COLUMN_SHARE)))) {
 			add_row(&t->rest, &t->rows[i]);
 			report_buckets(&t->rows[i], t->rest_buckets);
 			t->n_rest++;
@@ -315,6 +333,8 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	if (order->sort == REPORT_COLUMN_CYCLES && !out->total.has_estimated)
 		o.sort = REPORT_COLUMN_TOTAL;
 	out->estimated_unit = report_unit_name(out->total.units);
+	o.weak_last = order->weak_last && !order->by_key && order->sort != REPORT_COLUMN_SAMPLES &&
+		      order->sort != REPORT_COLUMN_VALID && order->sort != REPORT_COLUMN_ESTIMATED;
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);
 	cut(out, order);
 	return 0;

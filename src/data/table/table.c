@@ -9,6 +9,8 @@
 #include <ibscope/fetch.h>
 #include <math.h>
 
+#define KEEP_ROWS  5	/* that fewer samples do not fold */
+#define KEEP_SHARE 0.02 /* of miss cycles */
 #define NAME_BYTES 8192 /* of an escaped name; longer ones are cut */
 
 double series_miss_cycles(const struct series *s)
@@ -282,6 +284,58 @@ static size_t fold_equal(struct ranked *d, size_t n)
 		}
 	}
 	return k;
+}
+
+bool table_is_weak(__u64 valid)
+{
+	return valid < TABLE_FEW;
+}
+
+bool table_is_few(__u64 samples, __u64 valid)
+{
+	return table_is_weak(valid ?: samples);
+}
+
+bool table_folds(size_t kept, __u64 samples, __u64 valid, double share)
+{
+	return kept >= KEEP_ROWS && table_is_few(samples, valid) && !(share >= KEEP_SHARE);
+}
+
+void table_rank_weak(struct table *t, size_t top, bool fold)
+{
+	const bool by_samples =
+		t->sort == TABLE_SAMPLES || t->sort == TABLE_VALID || t->sort == TABLE_OPS;
+	struct table_row *row = xcalloc(t->n, sizeof(*row)), *rest = xcalloc(t->n, sizeof(*row));
+	size_t n = 0, kept = 0, folded = 0;
+	double strong = 0;
+
+	for (int weak = 0; weak < 2; weak++)
+		for (size_t i = 0; i < t->n; i++)
+			if ((!by_samples && table_is_weak(t->row[i].all.valid)) == weak)
+				row[n++] = t->row[i];
+	for (size_t i = 0; i < n; i++)
+		strong += table_is_weak(row[i].all.valid) ? 0 : table_share(t, &row[i]);
+	fold &= strong >= TABLE_ANSWER;
+	for (size_t i = 0; i < n; i++) {
+		const struct series *s = &row[i].all;
+
+		if ((top && kept == top) ||
+		    (fold && table_folds(kept, s->samples, s->valid, table_share(t, &row[i]))))
+			rest[folded++] = row[i];
+		else
+			t->row[kept++] = row[i];
+	}
+	/* "other (1)" would take the line that the row itself can have */
+	if (folded == 1 && !t->n_rest)
+		t->row[kept++] = rest[--folded];
+	for (size_t i = 0; i < folded; i++) {
+		add_row(&t->rest, &rest[i]);
+		row_free(&rest[i]);
+	}
+	t->n = kept;
+	t->n_rest += folded;
+	free(row);
+	free(rest);
 }
 
 /* Takes ownership of the names and buckets of the @n rows. */

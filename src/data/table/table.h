@@ -24,8 +24,8 @@ struct err;
 	  "estimated ops (or cycles) that the samples stand for")                                \
 	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
 	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles for data from DRAM")          \
-	X(REMOTE, "remote", "REMOTE", 7,                                                         \
+	X(DRAM, "dram", "DRAM", 7, "share of the row's miss cycles for data from DRAM")          \
+	X(REMOTE, "remote", "REMOTE", 6,                                                         \
 	  "share of the row's miss cycles for data from other nodes")                            \
 	X(HITM, "hitm", "HITM", 3,                                                               \
 	  "share of the row's miss cycles for lines that another cache had modified")            \
@@ -36,13 +36,13 @@ struct err;
 	  "ibs_fetch: share of cycles that missed the L3; before Zen 4 the L2")                  \
 	X(ABORTED, "aborted", "ABORTED", 2, "ibs_fetch: share of fetches that did not complete") \
 	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                       \
-	X(P50, "p50", "p50", 4, "median latency, cycles")                                        \
-	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
+	X(P50, "p50", "p50", 9, "median latency, cycles")                                        \
+	X(P90, "p90", "p90", 4, "90th percentile, cycles")                                       \
 	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
 	X(PRICE, "remote_price", "REMOTE PRICE/s", 0,                                            \
 	  "miss cycles above those of the same accesses at the mean latency of local "           \
 	  "memory")                                                                              \
-	X(HISTOGRAM, "histogram", "", 9,                                                         \
+	X(HISTOGRAM, "histogram", "", 8,                                                         \
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
 	X(TREND, "trend", "TREND", 10,                                                           \
 	  "miss cycles of the last intervals, and whether they changed; in top only")            \
@@ -146,6 +146,29 @@ struct table {
 void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		 enum table_column sort, size_t top, cgroup_namer name, void *arg,
 		 struct table *out);
+
+/*
+ * Fewer samples than this with a latency: the interval of 95 % of a sum of latencies is then wider
+ * than +-45 %, so views for people rank such rows behind the others, dim them and print "~".
+ */
+#define TABLE_FEW 20
+bool table_is_weak(__u64 valid);
+/* With fewer than TABLE_FEW samples in all, or a weak sum above zero. */
+bool table_is_few(__u64 samples, __u64 valid);
+/* Share of all miss cycles from which rows with enough samples answer for the table. */
+#define TABLE_ANSWER 0.5
+/* True if a row of few samples, with @kept rows before it, belongs into the rest of such a table. */
+bool table_folds(size_t kept, __u64 samples, __u64 valid, double share);
+
+/**
+ * table_rank_weak() - rank rows of few samples behind the others
+ * @top:  rows, as for table_build(), which got 0
+ * @fold: also add rows of few samples and a small share to rest, below the first rows, if the
+ *        others have most miss cycles
+ *
+ * Tables sorted by a number of samples keep their order.
+ */
+void table_rank_weak(struct table *t, size_t top, bool fold);
 
 void table_free(struct table *t);
 

@@ -11,6 +11,7 @@
 #define NAME_SHARE 4 /* drop numbers before names are cut to less than 1/4 of the width */
 #define CELL	   (3 * TABLE_TREND_MAX + 4)
 #define NARROW	   100
+#define LEADING	   3 /* rows */
 
 #define NAME(id, name, ...)		   name,
 #define HEADING(id, name, heading, ...)	   heading,
@@ -71,10 +72,23 @@ static double per_second(const struct table *t, double cycles)
 	return t->seconds > 0 ? cycles / t->seconds : t->key ? cycles : (double)NAN;
 }
 
+/*
+ * @exact: known whatever the samples say, such as a share of 100 %
+ *
+ * Return: where the number goes, behind "~" if it is an estimate from few samples.
+ */
+static char *mark_rough(const struct table_row *r, bool exact, char *out)
+{
+	if (!exact && table_is_weak(r->all.valid))
+		*out++ = '~';
+	return out;
+}
+
 static void number(const struct table_text *g, const struct table_row *r, enum table_column c,
 		   char *out)
 {
 	const struct screen *s = g->screen;
+	double share;
 
 	switch (c) {
 	case TABLE_SAMPLES:
@@ -87,10 +101,13 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_count(s, r->all.ops ? (double)r->all.ops : NAN, out, CELL);
 		break;
 	case TABLE_CYCLES:
-		screen_scaled(s, per_second(g->t, r->cycles), g->unit, out, CELL);
+		out = mark_rough(r, !(r->cycles > 0), out);
+		screen_scaled(s, per_second(g->t, r->cycles), g->unit, out, CELL - 1);
 		break;
 	case TABLE_SHARE:
-		screen_percent(s, table_share(g->t, r), out, CELL);
+		share = table_share(g->t, r);
+		out = mark_rough(r, !(share > 0 && share < 1), out);
+		screen_percent(s, share, out, CELL - 1);
 		break;
 	case TABLE_DRAM:
 		screen_percent(s, is_fetch(g->t) ? NAN : r->dram, out, CELL);
@@ -284,23 +301,28 @@ static void drop(struct table_text *g, size_t i)
 	g->n_columns--;
 }
 
-/* True if it is unknown for most rows, as percentiles with too few samples are. */
-static bool is_unknown(struct table_text *g, size_t i)
+/* True if it is zero for all rows, or unknown for the leading ones, as percentiles of few samples are. */
+static bool is_empty(struct table_text *g, size_t i)
 {
-	size_t known = 0;
+	size_t known = 0, nonzero = 0;
 
-	for (size_t line = 1; line <= g->t->n; line++)
-		known += !!strcmp(*cell(g, line, g->n_names + i), g->screen->utf8 ? "–" : "-");
-	return 2 * known < g->t->n;
+	for (size_t line = 1; line <= g->t->n; line++) {
+		const char *text = *cell(g, line, g->n_names + i);
+		const bool unknown = !strcmp(text, g->screen->utf8 ? "–" : "-");
+
+		known += !unknown && line <= LEADING;
+		nonzero += !unknown && strcmp(text, "0%") && strcmp(text, "0");
+	}
+	return !known || !nonzero;
 }
 
 /* True if column @a is to be dropped before @b. */
 static bool less_useful(struct table_text *g, size_t a, size_t b)
 {
-	bool unknown = is_unknown(g, a);
+	bool empty = is_empty(g, a);
 
-	if (unknown != is_unknown(g, b))
-		return unknown;
+	if (empty != is_empty(g, b))
+		return empty;
 	return ranks[g->column[a]] < ranks[g->column[b]];
 }
 
@@ -375,13 +397,22 @@ const char *table_text_cell(const struct table_text *x, size_t line, size_t c)
 	return x->cell[line * (x->n_names + x->n_columns) + c];
 }
 
+/* Heading and total are bold, rows of few samples are dim. */
+static const char *style_of(const struct table *t, size_t line)
+{
+	const struct series *s = &row_of(t, line ?: 1)->all;
+
+	if (!line || line > t->n + !!t->n_rest)
+		return "\033[1m";
+	return line <= t->n && table_is_few(s->samples, s->valid) ? "\033[2m" : "";
+}
+
 static void print_line(FILE *f, struct table_text *g, size_t line)
 {
-	bool bold = g->screen->color && (!line || line > g->t->n + !!g->t->n_rest);
+	const char *style = g->screen->color ? style_of(g->t, line) : "";
 	size_t all = g->n_names + g->n_columns, blank = 0;
 
-	if (bold)
-		fputs("\033[1m", f);
+	fputs(style, f);
 	for (size_t c = 0; c < all; c++) {
 		const char *text = *cell(g, line, c);
 		size_t n = strlen(text), columns = screen_columns(text), gap;
@@ -401,7 +432,7 @@ static void print_line(FILE *f, struct table_text *g, size_t line)
 		}
 		blank += (left ? gap : 0) + GAP;
 	}
-	fputs(bold ? "\033[0m\n" : "\n", f);
+	fputs(*style ? "\033[0m\n" : "\n", f);
 }
 
 static size_t default_columns(const struct table *t, unsigned int width, enum table_column *out)

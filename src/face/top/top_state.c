@@ -446,6 +446,7 @@ void top_update(struct top *t)
 	t->shown.by = f->by;
 	table_build(&t->shown, f->metric, top_row_labels(t), sort, 0, history_name, t->history,
 		    &t->table);
+	table_rank_weak(&t->table, 0, false);
 	order(t);
 	find_trends(t, i);
 	find_cursor(t);

@@ -201,8 +201,8 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 	print_header(lines, screen, info, interval);
 	xmemclose(lines);
 	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen, info),
-		    name, arg, &t);
+		    v->has_sort ? v->sort : TABLE_CYCLES, 0, name, arg, &t);
+	table_rank_weak(&t, v->top ?: rows_that_fit(screen, info), !v->top);
 	t.order = v->order;
 	format_lines(f, v->format, above);
 	if (t.n)

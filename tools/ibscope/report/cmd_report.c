@@ -42,6 +42,8 @@ static void prepare(struct report_cmd *c)
 	struct err err;
 
 	screen_of(stdout, &c->screen);
+	c->order.weak_last = format_is_text(c->format);
+	c->order.fold_few = c->order.weak_last && !c->order.top && !c->order.min_samples;
 	if (format_is_text(c->format) && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
