@@ -253,6 +253,23 @@ class C2c(unittest.TestCase):
         top = self.c2c(self.file, '--top', '2', '--sort', 'stores', '--columns', 'stores').stdout
         self.assertRegex(top, r'\nother \(\d+\) ')
 
+    def test_answer(self):
+        """The first lines say what is shared; private lines are listed with --all, and in CSV and JSON."""
+        listed = self.c2c(self.file).stdout
+        rows = self.rows(self.file)
+        kinds = [r['verdict'] for r in rows]
+        falsely = sum('false' in k for k in kinds)
+        self.assertRegex(listed.splitlines()[0], rf'^{falsely} (probably )?falsely shared lines?[:,]')
+        self.assertRegex(listed, r'\n\d+ truly shared line.* of HITM')
+        self.assertIn('slots     of 8 bytes: W written and used by several', listed)
+        private = kinds.count('private')
+        self.assertGreater(private, 1)
+        self.assertIn(f'{private} lines of one thread or CPU are not listed (--all)', listed)
+        self.assertNotRegex(listed, r'(?m)^0x\w+(@\d+)? +private')
+        self.assertRegex(self.c2c('--all', '--top', '100', self.file).stdout, r'(?m)^0x\w+(@\d+)? +private')
+        for line in self.c2c('--top', '100', self.file, '--columns', 'hitm').stdout.splitlines():
+            self.assertNotRegex(line, r' (true|false|both) .* 0%$')
+
     def test_one_line(self):
         for address in ('0x100000000', '10000003f', '0x7f0000000008'):
             text = self.c2c(self.file, '--line', address).stdout

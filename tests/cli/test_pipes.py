@@ -58,7 +58,7 @@ class Pipes(unittest.TestCase):
     @unittest.skipUnless(ibscope.can_bpf(), 'no BPF here')
     def test_record(self):
         p = subprocess.run(f'{ibscope.IBSCOPE} record --source sim -c 1000000 -o - -- sleep 0.2 | '
-                           f'{ibscope.IBSCOPE} report -i -', shell=True, capture_output=True, text=True, timeout=60)
+                           f'{ibscope.IBSCOPE} report -v -i -', shell=True, capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertIn('standard input (ibscope 1), complete', p.stdout)
 

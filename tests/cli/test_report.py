@@ -438,11 +438,16 @@ class Report(unittest.TestCase):
         self.assertEqual(r['lost'], {'samples': 7, 'records': 0})
         self.assertEqual(r['ledger']['seen'], SAMPLES + 7)
         self.assertEqual(r['options'], '--json --src dram')
-        text = run('report', self.file, '--src', 'dram').stdout
-        for part in ('Zen 4', '4 CPUs', 'host host', 'Linux 6.1.0', 'period 100000', 'complete',
+        text = run('report', self.file, '--src', 'dram', '-v').stdout
+        for part in ('Zen 4, family', '4 CPUs', 'host host', 'Linux 6.1.0', 'period 100,000', 'complete',
                      f'file      {self.file} (ibscope 1)',
-                     f'samples   {SAMPLES}, selected ', 'SIMULATED', '7 of'):
+                     f'samples   {SAMPLES:,}, selected ', 'SIMULATED', '7 of'):
             self.assertIn(part, text)
+        head = run('report', self.file, '--src', 'dram').stdout.split('\n\n')[0].splitlines()
+        self.assertEqual(len(head), 2, head)
+        self.assertIn(f'{self.file}: {SAMPLES:,} samples, ', head[0])
+        self.assertIn('7 of 3,007 samples seen', head[0])
+        self.assertRegex(head[1], '^SIMULATED samples: Zen 4, 4 CPUs, host host; .*, period 100,000$')
 
     def test_two_events(self):
         """Each with its ledger; dump, export and merge have the samples of both."""

@@ -65,6 +65,8 @@ static const struct option_row c2c_options[] = {
 	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  OPTION_CHOICE(struct cmd, print.sort, "column", column_at, LINES_COLUMN_N) },
+	{ "all", 0, NULL, "text: also list lines of one thread or CPU",
+	  OPTION_FLAG(struct cmd, print.all) },
 	{ "columns", 0, "COLUMN,..", "columns to print, in this order; by default as many as fit",
 	  set_columns },
 	{ "top", 0, "N",

@@ -51,16 +51,38 @@ void report_print_line(FILE *f, const char *fmt, ...)
 	free(text);
 }
 
+/* "12,402" */
+static const char *count(char buf[32], __u64 v)
+{
+	screen_count(&(const struct screen){}, v, buf, 32);
+	return buf;
+}
+
+static const char *plural(__u64 n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ", 2 CPUs" */
+static const char *cpus_of(const struct trace_info *info, char buf[32])
+{
+	*buf = 0;
+	if (info->n_cpus)
+		snprintf(buf, 32, ", %u CPU%s", info->n_cpus, plural(info->n_cpus));
+	return buf;
+}
+
 static void print_machine(FILE *f, const struct trace_info *info)
 {
-	char cpu[128] = "processor unknown", cpus[32] = "";
+	const char *generation = cpu_generation(&info->cpu);
+	const bool named = strstr(info->cpu.name, generation);
+	char cpu[128] = "processor unknown", cpus[32];
 
 	if (info->has_cpu)
-		snprintf(cpu, sizeof(cpu), "%s (%s, family 0x%x model 0x%x)",
-			 or_unknown(info->cpu.name), cpu_generation(&info->cpu), info->cpu.family,
-			 info->cpu.model);
-	if (info->n_cpus)
-		snprintf(cpus, sizeof(cpus), ", %u CPUs", info->n_cpus);
+		snprintf(cpu, sizeof(cpu), "%s (%s%sfamily 0x%x model 0x%x)",
+			 or_unknown(info->cpu.name), named ? "" : generation, named ? "" : ", ",
+			 info->cpu.family, info->cpu.model);
+	cpus_of(info, cpus);
 	report_print_line(f, "machine   %s%s, host %s, Linux %s", cpu, cpus, or_unknown(info->host),
 			  or_unknown(info->release));
 }
@@ -76,9 +98,10 @@ static void print_parts(FILE *f, const struct report_head *head)
 		size_t known = lines.n;
 
 		intern_get(&hosts, info->host);
-		snprintf(line, sizeof(line), "%s (%s), %u CPUs, Linux %s, %s, period %llu",
+		snprintf(line, sizeof(line), "%s (%s), %u CPU%s, Linux %s, %s, period %llu",
 			 or_unknown(info->cpu.name), cpu_generation(&info->cpu), info->n_cpus,
-			 or_unknown(info->release), info->n_pmus ? info->pmu[0].name : "no event",
+			 plural(info->n_cpus), or_unknown(info->release),
+			 info->n_pmus ? info->pmu[0].name : "no event",
 			 info->n_pmus ? (ull)info->pmu[0].period : 0);
 		intern_get(&lines, line);
 		if (lines.n > known)
@@ -90,24 +113,36 @@ static void print_parts(FILE *f, const struct report_head *head)
 	intern_free(&lines);
 }
 
+/* "ibs_op//, period 100,000" */
+static void put_event(FILE *f, const struct trace_pmu *p)
+{
+	char number[32];
+
+	utf8_put(f, p->name);
+	if (!p->period)
+		fputs(", period unknown", f);
+	else if (p->freq)
+		fprintf(f, ", %s samples a second", count(number, p->period));
+	else
+		fprintf(f, ", period %s", count(number, p->period));
+}
+
 static void print_events(FILE *f, const struct trace_info *info)
 {
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
-		const struct trace_pmu *p = &info->pmu[i];
-		char period[64] = "period unknown";
-
-		if (p->period)
-			snprintf(period, sizeof(period),
-				 p->freq ? "%llu samples a second" : "period %llu", (ull)p->period);
-		report_print_line(f, "event     %s, %s", p->name, period);
+		fputs("event     ", f);
+		put_event(f, &info->pmu[i]);
+		fputc('\n', f);
 	}
 }
 
 /* @of: the event, if there are two */
 static void print_ledger(FILE *f, const struct ledger *l, const char *of)
 {
-	fprintf(f, "%llu of %llu samples%s%s seen", (ull)ledger_sum(l, IBS_OUTCOME_KIND_LOST),
-		(ull)l->seen, of ? " of " : "", of ?: "");
+	char lost[32], seen[32];
+
+	fprintf(f, "%s of %s samples%s%s seen", count(lost, ledger_sum(l, IBS_OUTCOME_KIND_LOST)),
+		count(seen, l->seen), of ? " of " : "", of ?: "");
 	if (l->pmu_exact)
 		fprintf(f, ", %llu unseen", (ull)l->unseen);
 }
@@ -119,7 +154,6 @@ static const char *event_pmu(const struct trace_pmu *p)
 
 static void print_lost(FILE *f, const struct report_head *h)
 {
-	fputs("lost      ", f);
 	if (h->end->has_ledger) {
 		if (h->end->n_ledgers < 2)
 			print_ledger(f, &h->end->ledger, NULL);
@@ -137,7 +171,6 @@ static void print_lost(FILE *f, const struct report_head *h)
 	if (h->lost_records)
 		fprintf(f, "%s%llu records of unknown kind", h->lost_samples ? " and " : "",
 			(ull)h->lost_records);
-	fputc('\n', f);
 }
 
 static void print_file(FILE *f, const struct report_head *h)
@@ -157,8 +190,44 @@ static void print_file(FILE *f, const struct report_head *h)
 				  end->missing[0] ? end->missing : "parts are damaged", skipped);
 }
 
-void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
+static void print_incomplete(FILE *f, const struct report_head *h)
 {
+	for (size_t i = 0; i < h->n_parts; i++)
+		if (!h->part[i].end->whole)
+			print_file(f, &h->part[i]);
+	if (!h->n_parts && *h->file && (!h->end->whole || h->end->skipped_blocks))
+		print_file(f, h);
+}
+
+/* What the samples are and how many, and whether any are missing. */
+static void print_short(FILE *f, const struct report_head *h)
+{
+	const struct trace_info *info = h->info;
+	const __u64 samples = h->op_samples + h->fetch_samples;
+	char number[32], selected[64] = "", recordings[64], cpus[32];
+
+	if (h->selected != samples)
+		snprintf(selected, sizeof(selected), ", %s selected", count(number, h->selected));
+	snprintf(recordings, sizeof(recordings), "%zu recordings", h->n_parts);
+	utf8_put(f, h->n_parts ? recordings : *h->file ? h->file : "live");
+	fprintf(f, ": %s sample%s%s; lost: ", count(number, samples), plural(samples), selected);
+	print_lost(f, h);
+	fprintf(f, "\n%s%s%s, host ", info->simulated ? "SIMULATED samples: " : "",
+		info->has_cpu ? cpu_generation(&info->cpu) : "processor unknown",
+		cpus_of(info, cpus));
+	utf8_put(f, or_unknown(info->host));
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		fputs("; ", f);
+		put_event(f, &info->pmu[i]);
+	}
+	fputc('\n', f);
+	print_incomplete(f, h);
+}
+
+static void print_all(FILE *f, const struct report_head *h, enum ibs_metric metric)
+{
+	char number[32], fetches[32];
+
 	if (h->n_parts) {
 		print_parts(f, h);
 	} else {
@@ -169,23 +238,30 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 		report_print_line(f, "recorded  %s", h->info->filter);
 	if (*h->options)
 		report_print_line(f, "options   %s", h->options);
-	fprintf(f, "samples   %llu", (ull)(h->op_samples + h->fetch_samples));
+	fprintf(f, "samples   %s", count(number, h->op_samples + h->fetch_samples));
 	if (h->fetch_samples)
-		fprintf(f, " (%llu of ops, %llu of fetches)", (ull)h->op_samples,
-			(ull)h->fetch_samples);
-	fprintf(f, ", selected %llu\n", (ull)h->selected);
+		fprintf(f, " (%s of ops, %s of fetches)", count(number, h->op_samples),
+			count(fetches, h->fetch_samples));
+	fprintf(f, ", selected %s\nlost      ", count(number, h->selected));
 	print_lost(f, h);
-	for (size_t i = 0; i < h->n_parts; i++)
-		if (!h->part[i].end->whole)
-			print_file(f, &h->part[i]);
-	if (!h->n_parts && *h->file)
+	fputc('\n', f);
+	if (h->end->whole && !h->end->skipped_blocks && !h->n_parts && *h->file)
 		print_file(f, h);
+	print_incomplete(f, h);
 	fprintf(f,
 		"latency   %s, core cycles; percentiles are upper edges of buckets, at most 1/8 "
 		"too high\n",
 		metric_name(metric));
 	if (h->info->simulated)
 		fputs("SIMULATED samples, not measurements\n", f);
+}
+
+void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
+{
+	if (log_is_verbose())
+		print_all(f, h, metric);
+	else
+		print_short(f, h);
 }
 
 /* @buckets: NULL for those of the row itself */

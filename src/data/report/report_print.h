@@ -21,7 +21,7 @@ struct report_head {
 	size_t n_parts;			  /* 0: of one */
 };
 
-/* On lines of their own: what a reader must know of the numbers that follow. */
+/* Two lines about the samples, and one for each incomplete recording; with --verbose all there is. */
 void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric metric);
 /* The same as members of the object that @w is in. */
 void report_head_put(struct json_writer *w, const struct report_head *head, enum ibs_metric metric);

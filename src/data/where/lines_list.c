@@ -4,9 +4,10 @@
 
 #include <math.h>
 
-#define USUAL  80  /* columns of the screen from which variables are shown */
-#define WIDE   120 /* the same of containers */
-#define ADVICE 5   /* lines that get one */
+#define USUAL		80  /* columns of the screen from which variables are shown */
+#define WIDE		120 /* the same of containers */
+#define LINE_SLOT_MARKS "W written and used by several, w written, r read, . unused"
+#define ADVICE		5 /* lines that get one */
 
 void lines_terms(FILE *f)
 {
@@ -21,11 +22,13 @@ void lines_terms(FILE *f)
 	      "writes\n"
 	      "  true        they use the same slot\n"
 	      "  both        there are slots of either kind\n"
-	      "  false? ...  the same, but the processor does not report the state of lines\n"
+	      "  false? ...  the same, but no sample found the line modified in another cache: it "
+	      "was in\n"
+	      "              state O there, or the processor does not report the state of lines\n"
 	      "  shared      written and shared, but no sample met the line in another cache\n"
 	      "  read-only   shared, but never written\n"
 	      "  private     of one thread, or of one CPU\n"
-	      "Slots: '.' not used, r read, w written, W written and used by several.\n",
+	      "Slots of 8 bytes: " LINE_SLOT_MARKS ".\n",
 	      f);
 }
 
@@ -64,6 +67,16 @@ static const char *line_name(struct line_rows *rows, const struct line *l, bool 
 	return kept(rows, buf);
 }
 
+/* In state O the line was shared already: HITM is 0. */
+static bool met_modified(const struct line *l)
+{
+	bool met = false;
+
+	for (unsigned int from = 0; from < LINE_FROM_N; from++)
+		met |= line_from_hitm(from) && l->from[from];
+	return met;
+}
+
 static const char *short_verdict(const struct line *l)
 {
 	static const char *const names[][2] = {
@@ -73,7 +86,7 @@ static const char *short_verdict(const struct line *l)
 	};
 	_Static_assert(ARRAY_SIZE(names) == LINE_VERDICT_N, "a verdict is missing");
 
-	return names[l->verdict][l->likely];
+	return names[l->verdict][l->likely || !met_modified(l)];
 }
 
 static const char *slots_name(struct line_rows *rows, const struct line *l)
@@ -128,6 +141,11 @@ static const char *flow(struct line_rows *rows, const struct line *l)
 	return out;
 }
 
+const char *line_rows_variable(struct line_rows *rows, const struct line *l)
+{
+	return joined(rows, l, LINE_VARIABLE, LINE_ANY);
+}
+
 static const char *or_comms(struct line_rows *rows, const struct line *l)
 {
 	return joined(rows, l, LINE_CONTAINER, LINE_ANY) ?: joined(rows, l, LINE_COMM, LINE_ANY);
@@ -144,7 +162,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 		*name++ = short_verdict(l);
 		*name++ = slots_name(rows, l);
 		*name++ = flow(rows, l);
-		*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
+		*name++ = line_rows_variable(rows, l);
 		*name++ = or_comms(rows, l);
 		return;
 	}
@@ -156,7 +174,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	*name++ = slots_name(rows, l);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_STORE);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_LOAD);
-	*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
+	*name++ = line_rows_variable(rows, l);
 	*name++ = joined(rows, l, LINE_CONTAINER, LINE_ANY);
 	*name++ = joined(rows, l, LINE_COMM, LINE_ANY);
 }
@@ -175,11 +193,24 @@ static void set_keys(struct line_rows *rows)
 	memcpy(rows->key, is_text ? text : all, rows->n_keys * sizeof(*all));
 }
 
+/* Is a listed line shared, or may it be? */
+static bool any_shared(const struct line_rows *rows)
+{
+	bool any = !rows->lines->total.stores;
+
+	for (size_t i = 0; i < rows->n; i++)
+		any |= rows->row[i].l->verdict > LINE_VERDICT_PRIVATE;
+	return any;
+}
+
 static void print_text(FILE *f, struct line_rows *rows)
 {
 	unsigned int n = 0;
 
+	line_rows_answer(f, rows);
 	line_rows_head(f, rows);
+	if (rows->hidden && !any_shared(rows))
+		return;
 	fputc('\n', f);
 	if (!rows->n && !rows->n_rest) {
 		fputs(rows->lines->hot.fed ? "no line was accessed often enough to be kept\n"
@@ -188,6 +219,7 @@ static void print_text(FILE *f, struct line_rows *rows)
 		return;
 	}
 	line_rows_table(f, rows);
+	fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
 	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
 		char *advice = line_advice(&rows->namer, rows->row[i].l);
 
@@ -260,7 +292,13 @@ void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const str
 	free(advice);
 }
 
-/* Rows without the value are last; then by samples and address, so that output repeats. */
+static bool is_hidden(const struct line_rows *rows, const struct line *l)
+{
+	return rows->p->format == FORMAT_TEXT && !rows->p->all &&
+	       l->verdict == LINE_VERDICT_PRIVATE;
+}
+
+/* Hidden ones and rows without the value are last; then by samples and address, so that output repeats. */
 static int compare_rows(const void *pa, const void *pb, void *arg)
 {
 	const struct line_row *a = pa, *b = pb;
@@ -270,6 +308,8 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 
 	if (rows->p->sort == LINES_COLUMN_CYCLES) /* without a period they rank as well */
 		x = a->l->cycles, y = b->l->cycles;
+	if (is_hidden(rows, a->l) != is_hidden(rows, b->l))
+		return is_hidden(rows, a->l) ? 1 : -1;
 	x = isnan(x) ? -1 : x;
 	y = isnan(y) ? -1 : y;
 	if (x != y)
@@ -284,8 +324,12 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 /* Sort, cut, and add up. */
 static void order_rows(struct line_rows *rows)
 {
-	size_t keep = rows->p->top && rows->p->top < rows->n ? rows->p->top : rows->n;
+	size_t keep;
 
+	for (size_t i = 0; i < rows->n; i++)
+		rows->hidden += is_hidden(rows, rows->row[i].l);
+	keep = rows->n - rows->hidden;
+	keep = rows->p->top && rows->p->top < keep ? rows->p->top : keep;
 	qsort_r(rows->row, rows->n, sizeof(*rows->row), compare_rows, rows);
 	for (size_t i = 0; i < rows->n; i++) {
 		line_rows_add(&rows->total, rows->row[i].l);

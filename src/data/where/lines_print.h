@@ -48,6 +48,7 @@ struct lines_print {
 	enum table_format format;
 	enum lines_column sort; /* descending */
 	size_t top;		/* rows, 0: all */
+	bool all;		/* in text, print lines of one thread or CPU, too */
 	bool has_line;
 	__u64 line; /* with has_line: print the line with this physical, or else virtual, address */
 	enum lines_column columns[LINES_COLUMN_N];

@@ -236,6 +236,9 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 	const struct lines *lines = rows->lines;
 
 	report_print_head(f, rows->p->head, rows->p->metric);
+	if (lines->physical && !lines->only_virtual && !lines->hot.tables && !lines->moved &&
+	    !log_is_verbose())
+		return;
 	fprintf(f, "lines     %s",
 		lines->physical || lines->hot.tables
 			? "by physical address"
@@ -244,7 +247,8 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 	if (lines->physical && lines->only_virtual)
 		fprintf(f, "; %llu samples have only a virtual one", (ull)lines->only_virtual);
 	if (lines->no_address)
-		fprintf(f, "; %llu samples have no address", (ull)lines->no_address);
+		fprintf(f, "; %llu sample%s no address", (ull)lines->no_address,
+			lines->no_address == 1 ? " has" : "s have");
 	if (lines->hot.tables)
 		fprintf(f, "; %llu of %llu %s of %llu CPU%s are in them, a line lacks at most %llu",
 			(ull)lines->hot.kept, (ull)lines->hot.fed, fed_by(lines->hot.feed),

@@ -24,7 +24,7 @@ struct line_rows {
 	const char *key[NAMES_MAX]; /* headings of names */
 	unsigned int n_keys;
 	struct line_row *row;
-	size_t n, n_rest;
+	size_t n, n_rest, hidden; /* hidden ones are in the rest, too */
 	struct line rest;
 	struct line total;
 	__u64 data[DATA_KIND_N], code[CODE_KIND_N]; /* samples */
@@ -47,6 +47,10 @@ void line_rows_csv(FILE *f, const struct line_rows *rows);
 void line_rows_only(struct line_rows *rows, const struct line *l);
 /* The members of a row of the table of all lines. */
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
+/* The variables of a line, most samples first; NULL: not known. */
+const char *line_rows_variable(struct line_rows *rows, const struct line *l);
+/* Sentences: what is shared, and what it costs. */
+void line_rows_answer(FILE *f, struct line_rows *rows);
 /* Print @l alone, as lines_print() does. */
 void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l);
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The sentences above the table of lines: what is shared, and what that costs. */
+#include "lines_rows.h"
+
+#include "base/utf8.h"
+
+#include <math.h>
+
+#define FIELDS_MAX 3
+
+enum { FALSELY, TRULY, KINDS };
+
+struct sharing {
+	size_t n;
+	double cost;
+	const struct line *first; /* the dearest */
+};
+
+static bool is_unproved(const struct line *l)
+{
+	return l->verdict == LINE_VERDICT_SHARED || l->verdict == LINE_VERDICT_READ_ONLY;
+}
+
+/* Miss cycles of modified lines, or all miss cycles where the processor does not report states. */
+static double cost_of(const struct lines *lines, const struct line *l)
+{
+	return lines->total.hitm_cycles ? l->hitm_cycles : l->cycles;
+}
+
+/* The field of a variable, or NULL. */
+static const char *field_of(struct line_rows *rows, const struct line_access *a)
+{
+	struct type_access type = { 0 };
+	struct data_place place;
+
+	line_namer_place(&rows->namer, a, &place);
+	if (!place.variable)
+		return NULL;
+	symbols_type(rows->p->symbols, rows->p->tasks, a->tgid, NULL, &place, a->width, a->first,
+		     &type);
+	return type.field;
+}
+
+static const struct line_access *most_used(const struct line *l, unsigned int slot)
+{
+	const struct line_access *best = NULL;
+
+	for (size_t i = 0; i < l->n_access; i++) {
+		const struct line_access *a = &l->access[i];
+
+		if (line_access_slots(a) >> slot & 1 && !(a->kind & LINE_PREFETCH) &&
+		    (!best || a->samples > best->samples))
+			best = a;
+	}
+	return best;
+}
+
+/* ": `counters`, fields `hits` and `misses`"; bytes where the fields are not known. */
+static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
+{
+	const char *name[FIELDS_MAX], *variable = line_rows_variable(rows, l);
+	unsigned int at[FIELDS_MAX], n = 0, known = 0;
+
+	for (unsigned int s = 0; s < LINE_SLOTS && n < FIELDS_MAX; s++) {
+		const struct line_access *a = most_used(l, s);
+
+		if (!a)
+			continue;
+		name[n] = field_of(rows, a);
+		known += name[n] != NULL;
+		at[n++] = s * SLOT_BYTES;
+	}
+	fputs(": ", f);
+	fputs(variable && *variable != '[' ? "`" : "", f);
+	utf8_put(f, variable ?: "memory without a name");
+	fputs(variable && *variable != '[' ? "`" : "", f);
+	if (n)
+		fprintf(f, ", %s%s ", known == n ? "field" : "byte", n > 1 ? "s" : "");
+	for (unsigned int i = 0; i < n; i++) {
+		fputs(!i ? "" : i + 1 < n ? ", " : " and ", f);
+		if (known < n) {
+			fprintf(f, "%u", at[i]);
+			continue;
+		}
+		fputc('`', f);
+		utf8_put(f, name[i]);
+		fputc('`', f);
+	}
+}
+
+static void put_kind(FILE *f, struct line_rows *rows, const struct sharing *g, const char *how)
+{
+	const struct lines *lines = rows->lines;
+	const double all = cost_of(lines, &lines->total);
+	char share[32];
+
+	if (!g->n)
+		return;
+	screen_percent(rows->p->screen, all > 0 ? g->cost / all : (double)NAN, share,
+		       sizeof(share));
+	fprintf(f, "%zu %s%s shared line%s", g->n, g->first->likely ? "probably " : "", how,
+		g->n > 1 ? "s" : "");
+	if (g->n > 1)
+		fprintf(f, ", %s of %s; first", share,
+			lines->total.hitm_cycles ? "HITM" : "miss cycles");
+	put_name(f, rows, g->first);
+	if (g->n == 1)
+		fprintf(f, ", %s of %s", share, lines->total.hitm_cycles ? "HITM" : "miss cycles");
+	fputs(".\n", f);
+}
+
+void line_rows_answer(FILE *f, struct line_rows *rows)
+{
+	const struct lines *lines = rows->lines;
+	struct sharing kind[KINDS] = { { 0 } };
+	size_t unproved = 0;
+	char samples[32];
+
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct line *l = &lines->line[i];
+		struct sharing *g = &kind[l->verdict == LINE_VERDICT_TRUE ? TRULY : FALSELY];
+
+		unproved += is_unproved(l);
+		if (l->verdict < LINE_VERDICT_FALSE)
+			continue;
+		if (!g->n++ || cost_of(lines, l) > cost_of(lines, g->first))
+			g->first = l;
+		g->cost += cost_of(lines, l);
+	}
+	put_kind(f, rows, &kind[FALSELY], "falsely");
+	put_kind(f, rows, &kind[TRULY], "truly");
+	if (!kind[FALSELY].n && !kind[TRULY].n && lines->total.stores) {
+		screen_count(rows->p->screen, lines->total.samples, samples, sizeof(samples));
+		fprintf(f, "%s shared line in %s samples", unproved ? "No falsely or truly" : "No",
+			samples);
+		if (unproved)
+			fprintf(f, "; %zu shared without HITM", unproved);
+		fputs(".\n", f);
+	}
+	if (rows->hidden)
+		fprintf(f, "%zu line%s of one thread or CPU %s not listed (--all).\n", rows->hidden,
+			rows->hidden > 1 ? "s" : "", rows->hidden > 1 ? "are" : "is");
+}
