@@ -84,7 +84,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -415,6 +415,14 @@ install: all
 deb: deps
 	$(Q)tools/deps.sh deb
 	$(Q)tools/deb.sh $(O)/deb $(VERSION)
+
+# The package in a clean root with systemd: start, scrape, upgrade, remove, purge.
+package-test: deb
+	$(Q)tools/deps.sh package
+	$(Q)tests/system/package.sh $(O)/deb $(O)/package-root
+
+uninstall:
+	$(Q)tools/install.sh --uninstall $(O) '$(DESTDIR)' $(prefix)
 
 clean:
 	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb: install missing Debian packages for one of these purposes.
+# deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb|package: install missing Debian packages for one of these purposes.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
@@ -11,7 +11,8 @@ optional='chromium golang-go zsh fish'
 mpi='openmpi-bin mpich hwloc-nox python3-pandas r-base-core libomp-dev g++ likwid'
 runtimes='busybox-static docker.io podman containerd runc conmon lxc systemd-container uidmap slirp4netns fuse-overlayfs dbus'
 fuzz='libclang-rt-14-dev'
-deb='debhelper dpkg-dev lintian'
+deb='build-essential debhelper dpkg-dev lintian'
+package='mmdebstrap systemd-container procps'
 lint='clang-format clang-tidy cppcheck libcmocka-dev'
 
 try=
@@ -24,7 +25,8 @@ lint) want=$lint ;;
 fuzz) want=$fuzz ;;
 valgrind) want=valgrind ;;
 deb) want=$deb ;;
-*) echo 'usage: deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb' >&2; exit 2 ;;
+package) want=$package ;;
+*) echo 'usage: deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb|package' >&2; exit 2 ;;
 esac
 
 missing() {

@@ -1,12 +1,37 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# install.sh BUILD DESTDIR PREFIX: the work of `make install`. With prefixes /usr and /usr/local,
-# systemd, man and bash find the files.
+# install.sh [--uninstall] BUILD DESTDIR PREFIX: the work of `make install` and `make uninstall`. With prefixes
+# /usr and /usr/local, systemd, man and shells find the files.
 set -eu
-[ $# = 3 ] || { echo 'usage: install.sh BUILD DESTDIR PREFIX' >&2; exit 2; }
+uninstall=
+[ "${1:-}" != --uninstall ] || { uninstall=yes; shift; }
+[ $# = 3 ] || { echo 'usage: install.sh [--uninstall] BUILD DESTDIR PREFIX' >&2; exit 2; }
 build=$1 dest=$2 prefix=$3
 to=$dest$prefix
 cd "$(dirname "$0")/.."
+
+# What an installation would have put there is removed: files, and directories that are empty then. Changed
+# configuration stays.
+if [ -n "$uninstall" ]; then
+	tmp=$(mktemp -d)
+	trap 'rm -rf "$tmp"' EXIT
+	tools/install.sh "$build" "$tmp" "$prefix"
+	if [ -z "$dest" ] && [ -d /run/systemd/system ]; then
+		systemctl disable --now ibscope.service ibscope-exporter.service 2>/dev/null || true
+	fi
+	[ -n "$dest" ] || ! [ -x "$to/bin/ibscope" ] || "$to/bin/ibscope" ctl unpin 2>/dev/null || true
+	(cd "$tmp" && find . ! -type d) | while read -r file; do
+		case $file in
+		./etc/ibscope/* | ./etc/default/*)
+			[ ! -e "$dest/$file" ] || cmp -s "$tmp/$file" "$dest/$file" || { echo "$dest${file#.}: changed, so it stays"; continue; } ;;
+		esac
+		rm -f "$dest/$file"
+	done
+	(cd "$tmp" && find . -depth -mindepth 1 -type d) | while read -r dir; do
+		rmdir "$dest/$dir" 2>/dev/null || true
+	done
+	exit 0
+fi
 
 for program in ibscope ibscope-exporter; do
 	[ -e "$build/$program" ] || continue
@@ -27,9 +52,14 @@ done
 ln -sf ibscope-serve.1 "$to/share/man/man1/ibscope-ctl.1"
 install -D -m 644 tools/completion/ibscope.bash "$to/share/bash-completion/completions/ibscope"
 ln -sf ibscope "$to/share/bash-completion/completions/ibscope-exporter"
-install -D -m 644 tools/completion/_ibscope "$to/share/zsh/vendor-completions/_ibscope"
-install -D -m 644 tools/completion/ibscope.fish "$to/share/fish/vendor_completions.d/ibscope.fish"
-ln -sf ibscope.fish "$to/share/fish/vendor_completions.d/ibscope-exporter.fish"
+# zsh and fish look for packages' files elsewhere than for an administrator's
+case $prefix in
+/usr) zsh=$to/share/zsh/vendor-completions fish=$to/share/fish/vendor_completions.d ;;
+*) zsh=$to/share/zsh/site-functions fish=$dest/etc/fish/completions ;;
+esac
+install -D -m 644 tools/completion/_ibscope "$zsh/_ibscope"
+install -D -m 644 tools/completion/ibscope.fish "$fish/ibscope.fish"
+ln -sf ibscope.fish "$fish/ibscope-exporter.fish"
 
 # keep configuration files that the administrator changed
 install -d "$dest/etc/ibscope" "$dest/etc/default"

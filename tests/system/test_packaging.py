@@ -352,8 +352,7 @@ class Install(unittest.TestCase):
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
             for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man7/ibscope-metrics.7',
                       'share/man/man1/ibscope.1',
-                      'share/bash-completion/completions/ibscope', 'share/zsh/vendor-completions/_ibscope',
-                      'share/fish/vendor_completions.d/ibscope.fish', 'share/ibscope/prometheus/rules.yml',
+                      'share/bash-completion/completions/ibscope', 'share/zsh/site-functions/_ibscope', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml',
                       'share/ibscope/systemd/nested-names.conf', 'share/ibscope/systemd/shared-machine.conf'):
                 self.assertIn('opt/x/' + f, there)
@@ -362,10 +361,30 @@ class Install(unittest.TestCase):
             with_unit = {f[len('opt/x/bin/'):] for f in there if f.startswith('opt/x/bin/')}
             self.assertEqual({os.path.basename(f)[:-8] for f in there if f.endswith('.service')}, with_unit)
 
-    def test_version(self):
-        version = re.search(r'^VERSION\s*:= (\S+)', read('..', 'Makefile'), re.M)[1]
-        self.assertIn(f'({version})', read('debian', 'changelog').splitlines()[0])
-        self.assertIn(f'image: ibscope:{version}\n', read('kubernetes', 'ibscope.yaml'))
+    def test_uninstall(self):
+        install = os.path.join(TOOLS, 'install.sh')
+        for prefix in '/usr', '/usr/local':
+            with tempfile.TemporaryDirectory() as d:
+                os.makedirs(d + prefix + '/bin')
+                with open(d + prefix + '/bin/other', 'w'):
+                    pass
+                self.assertEqual(call(install, BUILD, d, prefix).returncode, 0)
+                with open(f'{d}/etc/ibscope/ibscope.conf', 'a') as f:
+                    f.write('# mine\n')
+                p = call(install, '--uninstall', BUILD, d, prefix)
+                self.assertEqual((p.returncode, p.stderr, p.stdout), (0, '', d + '/etc/ibscope/ibscope.conf: changed, so it stays\n'))
+                self.assertEqual(self.files(d), {prefix[1:] + '/bin/other', 'etc/ibscope/ibscope.conf'})
+
+    @unittest.skipUnless(shutil.which('zsh') and shutil.which('fish'), 'zsh or fish is not here')
+    def test_shells_find_completions(self):
+        env = {k: v for k, v in os.environ.items() if not k.startswith('XDG_')}
+        paths = call('zsh', '-fc', 'print -l $fpath', env=env).stdout.split() + \
+            call('fish', '-c', 'string join \\n $fish_complete_path', env=env).stdout.split()
+        for prefix in '/usr', '/usr/local':
+            with tempfile.TemporaryDirectory() as d:
+                self.assertEqual(call(os.path.join(TOOLS, 'install.sh'), BUILD, d, prefix).returncode, 0)
+                found = {name for path in paths for name in ('_ibscope', 'ibscope.fish') if os.path.exists(f'{d}{path}/{name}')}
+                self.assertEqual(found, {'_ibscope', 'ibscope.fish'}, prefix)
 
     def test_package_says_what_it_takes_to_build(self):
         want = re.search(r"^build='(.*)'", read('deps.sh'), re.M)[1].split()
