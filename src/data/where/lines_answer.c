@@ -55,10 +55,22 @@ static const struct line_access *most_used(const struct line *l, unsigned int sl
 	return best;
 }
 
+/* The one with most samples, or NULL. */
+static const char *variable_of(struct line_rows *rows, const struct line *l)
+{
+	struct line_tally t;
+	const char *name;
+
+	line_tally(&rows->namer, l, LINE_VARIABLE, LINE_ANY, ~0u, &t);
+	name = t.n ? t.v[0].name : NULL;
+	free(t.v);
+	return name;
+}
+
 /* ": `counters`, fields `hits` and `misses`"; bytes where the fields are not known. */
 static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	const char *name[FIELDS_MAX], *variable = line_rows_variable(rows, l);
+	const char *name[FIELDS_MAX], *variable = variable_of(rows, l);
 	unsigned int at[FIELDS_MAX], n = 0, known = 0;
 
 	for (unsigned int s = 0; s < LINE_SLOTS && n < FIELDS_MAX; s++) {

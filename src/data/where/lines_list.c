@@ -141,11 +141,6 @@ static const char *flow(struct line_rows *rows, const struct line *l)
 	return out;
 }
 
-const char *line_rows_variable(struct line_rows *rows, const struct line *l)
-{
-	return joined(rows, l, LINE_VARIABLE, LINE_ANY);
-}
-
 static const char *or_comms(struct line_rows *rows, const struct line *l)
 {
 	return joined(rows, l, LINE_CONTAINER, LINE_ANY) ?: joined(rows, l, LINE_COMM, LINE_ANY);
@@ -162,7 +157,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 		*name++ = short_verdict(l);
 		*name++ = slots_name(rows, l);
 		*name++ = flow(rows, l);
-		*name++ = line_rows_variable(rows, l);
+		*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 		*name++ = or_comms(rows, l);
 		return;
 	}
@@ -174,7 +169,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	*name++ = slots_name(rows, l);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_STORE);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_LOAD);
-	*name++ = line_rows_variable(rows, l);
+	*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 	*name++ = joined(rows, l, LINE_CONTAINER, LINE_ANY);
 	*name++ = joined(rows, l, LINE_COMM, LINE_ANY);
 }

@@ -47,8 +47,6 @@ void line_rows_csv(FILE *f, const struct line_rows *rows);
 void line_rows_only(struct line_rows *rows, const struct line *l);
 /* The members of a row of the table of all lines. */
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
-/* The variables of a line, most samples first; NULL: not known. */
-const char *line_rows_variable(struct line_rows *rows, const struct line *l);
 /* Sentences: what is shared, and what it costs. */
 void line_rows_answer(FILE *f, struct line_rows *rows);
 /* Print @l alone, as lines_print() does. */
