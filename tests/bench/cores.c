@@ -10,14 +10,14 @@
  */
 #include "base/clock.h"
 #include "counts/counts.h"
-#include "machine/cpu.h"
+#include "event/cpu.h"
 #include "base/cpulist.h"
 #include "perf/sample_cost.h"
 #include "base/num.h"
-#include "machine/pmu.h"
+#include "event/event.h"
 #include "quiet.h"
 #include "sampler/sampler.h"
-#include "machine/topology.h"
+#include "machine/machine.h"
 
 #include <dirent.h>
 #include <getopt.h>

@@ -12,10 +12,10 @@
  * as its argument while that is loaded, before it samples.
  */
 #include "base/clock.h"
-#include "machine/cpu.h"
+#include "event/cpu.h"
 #include "filter/filter.h"
 #include "perf/sample_cost.h"
-#include "machine/pmu.h"
+#include "event/event.h"
 #include "quiet.h"
 #include "sampler/sampler.h"
 

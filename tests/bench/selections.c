@@ -7,7 +7,7 @@
  *   bench-selections [--json]
  */
 #include "filter/filter_options.h"
-#include "machine/kernel_features.h"
+#include "machine/kernel.h"
 #include "sampler/sampler.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/rlimit.h"
-#include "machine/kernel_features.h"
+#include "machine/kernel.h"
 #include "perf/sample_cost.h"
 #include "quiet.h"
 #include "sampler/sampler.h"

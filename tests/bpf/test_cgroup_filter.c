@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "filter/filter.h"
 #include "sampler/sampler.h"
 #include "twin_run.h"

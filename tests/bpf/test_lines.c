@@ -29,7 +29,7 @@
 #include "counts/pins.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
-#include "machine/topology.h"
+#include "machine/machine.h"
 #include "twin_run.h"
 
 #define CAPS	 0xbffU /* Zen 4 */

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "counts/rows.h"
-#include "machine/kernel_features.h"
+#include "machine/kernel.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"
 #include "twin_run.h"

@@ -14,7 +14,7 @@
 
 #include <ibscope/op_fields.h>
 
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "sampler/sampler.h"
 #include "twin_run.h"
 #include "twin_child.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "cgroup/cgroup_pattern.h"
+#include "cgroup/cgroup.h"
 #include "select/cgroup_select.h"
 
 #define PATHS_MAX 64

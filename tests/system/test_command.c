@@ -27,7 +27,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "task/command.h"
 #include "task/command_tree.h"
 #include "base/err.h"

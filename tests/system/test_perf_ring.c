@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "perf/perf_open.h"
+#include "perf/perf.h"
 
 static size_t mapped_rings(void)
 {

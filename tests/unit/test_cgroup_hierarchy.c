@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "cgroup/cgroup.h"
-#include "cgroup/cgroup_hierarchy.h"
 #include "base/err.h"
 #include "tree.h"
 

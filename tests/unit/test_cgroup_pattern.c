@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_pattern.h"
+#include "cgroup/cgroup.h"
 
 #include <errno.h>
 #include <ibscope/sim.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "machine/clock_watch.h"
+#include "collector/clock_watch.h"
 
 #define S 1000000000LL
 

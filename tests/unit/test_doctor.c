@@ -15,7 +15,7 @@
 
 #include <jansson.h>
 
-#include "machine/cpu.h"
+#include "event/cpu.h"
 #include "doctor/doctor.h"
 #include "base/err.h"
 #include "ibs_tree.h"

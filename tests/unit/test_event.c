@@ -15,10 +15,9 @@
 
 #include <linux/perf_event.h>
 
-#include "machine/cpu.h"
+#include "event/cpu.h"
 #include "base/err.h"
-#include "machine/event.h"
-#include "machine/pmu.h"
+#include "event/event.h"
 #include "ibs_tree.h"
 
 #define ZEN2_CAPS 0x3ffu

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "machine/memory.h"
+#include "machine/machine.h"
 #include "tree.h"
 
 #define NODES "/sys/devices/system/node/"

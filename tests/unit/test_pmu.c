@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_hierarchy.h"
-#include "machine/cpu.h"
+#include "cgroup/cgroup.h"
+#include "event/cpu.h"
 #include "base/err.h"
-#include "machine/l3_latency.h"
-#include "machine/pmu.h"
+#include "doctor/l3_latency.h"
+#include "event/event.h"
 #include "ibs_tree.h"
 
 #define ZEN2_CAPS 0x3ffu

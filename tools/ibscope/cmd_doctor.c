@@ -2,13 +2,12 @@
 /* ibscope doctor: what this machine can sample, and for each "no" the reason and the remedy. */
 #include "cmd.h"
 #include "doctor/doctor.h"
-#include "doctor_verify.h"
+#include "doctor/doctor_verify.h"
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "base/options.h"
-#include "machine/cpu.h"
-#include "machine/event.h"
-#include "machine/pmu.h"
+#include "event/cpu.h"
+#include "event/event.h"
 #include "perf/sample_cost.h"
 #include "sampler/sampler.h"
 

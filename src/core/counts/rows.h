@@ -4,7 +4,7 @@
 #define IBSCOPE_ROWS_H
 
 #include "snapshot.h"
-#include "machine/memory.h"
+#include "machine/machine.h"
 
 /* What a key depends on; see struct label_info. */
 enum {

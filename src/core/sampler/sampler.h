@@ -4,8 +4,8 @@
 #define IBSCOPE_SAMPLER_H
 
 #include "base/err.h"
-#include "machine/event.h"
-#include "machine/memory.h"
+#include "event/event.h"
+#include "machine/machine.h"
 #include "rings.h"
 #include "select/selection.h"
 #include "counts/snapshot.h"
@@ -49,7 +49,7 @@ struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
 	enum sampler_output output; /* records ignore `by` and `max_groups` */
-	bool copies; /* with SAMPLER_SERIES: allow sampler_copy() */
+	bool copies;		    /* with SAMPLER_SERIES: allow sampler_copy() */
 	/*
 	 * Size of each CPU's ring, rounded up to a power of two; 0: what the memory limit allows,
 	 * up to SAMPLER_RING_MAX_DEFAULT
@@ -67,9 +67,9 @@ struct sampler_opts {
 	int cgroup; /* fd of a cgroup directory: sample only while its tasks run; 0: always */
 	const unsigned int *cpus; /* one event on each online CPU of these */
 	size_t n_cpus;
-	struct ibs_cpu ibs;	/* caps and quirks of the machine (or of the model) */
-	enum ibs_metric metric; /* metric, which determines the event */
-	__u32 by;		/* enum ibs_by bits; 0: one group */
+	struct ibs_cpu ibs;	       /* caps and quirks of the machine (or of the model) */
+	enum ibs_metric metric;	       /* metric, which determines the event */
+	__u32 by;		       /* enum ibs_by bits; 0: one group */
 	const char *cgroup_controller; /* v1 controller of the cgroups; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: MAX_GROUPS */

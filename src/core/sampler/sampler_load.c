@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The BPF object of a sampler: its constants, the sizes of its maps, the program, the load. */
 #include "constants/constants.h"
-#include "machine/topology.h"
+#include "machine/machine.h"
 #include "sampler_private.h"
 
 #include "ibs_op.skel.h"

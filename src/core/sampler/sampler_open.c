@@ -2,7 +2,7 @@
 #include "sampler.h"
 
 #include "sampler_private.h"
-#include "machine/topology.h"
+#include "machine/machine.h"
 
 #include "ibs_op.skel.h"
 

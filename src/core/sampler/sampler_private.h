@@ -4,12 +4,11 @@
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
 #include "counts/counts.h"
-#include "machine/kernel_features.h"
+#include "machine/kernel.h"
 #include "counts/layout.h"
-#include "perf/perf_events.h"
+#include "perf/perf.h"
 #include "sampler.h"
 #include "select/select_config.h"
-#include "counts/slab_list.h"
 
 #include <ibscope/pin_layout.h>
 

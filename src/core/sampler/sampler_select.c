@@ -2,7 +2,7 @@
 /* Writes the selection to the maps of a sampler; also while it runs. */
 #include "sampler_private.h"
 
-#include "task/descendants.h"
+#include "descendants.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #define IBSCOPE_CGROUP_TERMS_H
 
 #include "cgroup_source.h"
-#include "cgroup/cgroup_pattern.h"
+#include "cgroup/cgroup.h"
 
 /* The first two kinds must all select a cgroup; terms of a filter are only evaluated. */
 enum term_kind { TERM_CGROUP, TERM_CONTAINER, TERM_FILTER };

@@ -7,8 +7,8 @@
 #ifndef IBSCOPE_PLAN_H
 #define IBSCOPE_PLAN_H
 
-#include "machine/abilities.h"
-#include "machine/event.h"
+#include "abilities.h"
+#include "event/event.h"
 #include "select_options.h"
 
 #include <ibscope/op.h>

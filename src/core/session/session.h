@@ -8,9 +8,9 @@
 
 #include "cgroup/cgroup.h"
 #include "task/command.h"
-#include "machine/cpu.h"
+#include "event/cpu.h"
 #include "base/cpulist.h"
-#include "machine/event.h"
+#include "event/event.h"
 #include "counts/rows.h"
 #include "base/options.h"
 #include "sampler/sampler.h"

@@ -3,7 +3,7 @@
 #include "session_private.h"
 
 #include "base/clock.h"
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "cgroup/container.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 #include "session_private.h"
 
 #include "base/exit_status.h"
-#include "machine/core_event.h"
-#include "machine/pmu.h"
+#include "event/cpu.h"
+#include "event/event.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_TASKS_H
 #define IBSCOPE_TASKS_H
 
-#include "counts/slab_list.h"
+#include "machine/kernel.h"
 #include "trace.h"
 
 struct tasks;

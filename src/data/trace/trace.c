@@ -2,7 +2,7 @@
 #include "trace.h"
 
 #include "base/rlimit.h"
-#include "machine/event.h"
+#include "event/event.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

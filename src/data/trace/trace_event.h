@@ -3,8 +3,8 @@
 #ifndef IBSCOPE_TRACE_EVENT_H
 #define IBSCOPE_TRACE_EVENT_H
 
-#include "machine/cpu.h"
-#include "machine/memory.h"
+#include "event/cpu.h"
+#include "machine/machine.h"
 #include "counts/snapshot.h"
 
 #include <ibscope/fetch_fields.h>

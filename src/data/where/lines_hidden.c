@@ -3,7 +3,7 @@
 #include "lines.h"
 
 #include "counts/rows.h"
-#include "machine/event.h"
+#include "event/event.h"
 
 #include <ctype.h>
 

@@ -2,7 +2,7 @@
 #include "record_info.h"
 #include "base/clock.h"
 
-#include "machine/topology.h"
+#include "machine/machine.h"
 
 #include <stdarg.h>
 #include <sys/utsname.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sideband.h"
 
-#include "perf/perf_open.h"
+#include "perf/perf.h"
 #include "perf_data/perf_data_event.h"
 #include "base/rlimit.h"
 

@@ -8,7 +8,7 @@
 #include "governor.h"
 #include "work_limit.h"
 #include "counts/pins.h"
-#include "machine/clock_watch.h"
+#include "clock_watch.h"
 #include "status/reading.h"
 #include "sampler/sampler.h"
 
@@ -54,8 +54,8 @@ struct collector {
 	struct live_options live;
 	unsigned int live_bits; /* enum sampler_live: changed live since the options were read */
 	struct ibs_push_counts pushed, pushed_before; /* pushed_before: by earlier collectors */
-	struct reading_push push; /* as of collector_set_push() */
-	bool pushes;		  /* it was called */
+	struct reading_push push;		      /* as of collector_set_push() */
+	bool pushes;				      /* it was called */
 	struct control *control;		      /* NULL: no socket */
 	struct control *users;			      /* the same of --user-socket */
 	struct cgroup_pattern *jobs;		      /* NULL: none */

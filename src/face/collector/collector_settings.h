@@ -5,7 +5,7 @@
 
 #include "control.h"
 
-#include "cgroup/cgroup_pattern.h"
+#include "cgroup/cgroup.h"
 #include "base/options.h"
 #include "session/session.h"
 
@@ -75,7 +75,7 @@ struct collector_opts {
 
 struct collector_settings {
 	struct sampling_opts sampling; /* with two events, the first is ibs_op */
-	const char *config;			    /* NULL: none */
+	const char *config;	       /* NULL: none */
 	bool config_check, unpin;
 	char pin_dir[256];
 	mode_t pin_mode;

@@ -3,7 +3,7 @@
 #include "control.h"
 
 #include "counts/pins.h"
-#include "perf/pmu_hold.h"
+#include "pmu_hold.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "doctor_private.h"
 
-#include "machine/event.h"
+#include "event/event.h"
 
 /* --- checks: hardware --- */
 

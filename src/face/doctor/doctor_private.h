@@ -5,10 +5,9 @@
 
 #include "doctor.h"
 #include "base/err.h"
-#include "machine/core_event.h"
-#include "machine/cpu.h"
-#include "machine/pmu.h"
-#include "machine/kernel_features.h"
+#include "event/cpu.h"
+#include "event/event.h"
+#include "machine/kernel.h"
 
 #include <linux/capability.h>
 #include <stdint.h>

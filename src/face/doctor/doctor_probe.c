@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cpulist.h"
-#include "machine/event.h"
-#include "perf/perf_open.h"
+#include "event/event.h"
+#include "perf/perf.h"
 #include "perf/sample_cost.h"
 
 #define OTHER_USER_MS 50

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "cgroup/container.h"
 
 /* --- checks: environment --- */

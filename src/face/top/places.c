@@ -2,7 +2,7 @@
 #include "places.h"
 #include "base/std.h"
 
-#include "machine/topology.h"
+#include "machine/machine.h"
 
 /* From the last CPU to the first, whose node stays. */
 static void set(struct places *p, unsigned int place, unsigned int node)

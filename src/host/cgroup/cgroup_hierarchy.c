@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "cgroup_hierarchy.h"
+#include "cgroup.h"
 #include "container.h"
 #include "base/array.h"
 #include "base/err.h"

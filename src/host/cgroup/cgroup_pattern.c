@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "cgroup_pattern.h"
+#include "cgroup.h"
 #include "base/array.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel_features.h"
+#include "kernel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

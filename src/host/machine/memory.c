@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "memory.h"
+#include "machine.h"
 
 #include "base/array.h"
 #include "base/cpulist.h"

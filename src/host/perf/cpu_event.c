@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cpu_event.h"
 
-#include "perf_open.h"
+#include "perf.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "perf_events.h"
+#include "perf.h"
 
 #include "cpu_event.h"
-#include "perf_open.h"
 #include "base/rlimit.h"
 
 #include <bpf/bpf.h>

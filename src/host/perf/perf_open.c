@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "perf_open.h"
+#include "perf.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "sample_cost.h"
 #include "base/std.h"
 
-#include "perf_open.h"
+#include "perf.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

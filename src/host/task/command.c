@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/cgroup.h"
 #include "command_terminal.h"
 #include "command_tree.h"
 

@@ -2,10 +2,10 @@
 #include "doctor_verify.h"
 
 #include "base/clock.h"
-#include "doctor/verify.h"
-#include "machine/core_event.h"
-#include "machine/l3_latency.h"
-#include "perf/perf_events.h"
+#include "verify.h"
+#include "event/cpu.h"
+#include "l3_latency.h"
+#include "perf/perf.h"
 #include "session/session.h"
 
 #include <math.h>

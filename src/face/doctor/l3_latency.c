@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "pmu.h"
+#include "event/event.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pmu_hold.h"
 
-#include "perf_open.h"
+#include "perf/perf.h"
 #include "base/array.h"
 #include "base/cpulist.h"
 #include "base/num.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "core_event.h"
+#include "cpu.h"
 
 static const struct {
 	__u32 event, umask, caps;

@@ -7,7 +7,7 @@
 #define IBSCOPE_L3_LATENCY_H
 
 #include "base/cpulist.h"
-#include "cpu.h"
+#include "event/cpu.h"
 
 #include <linux/perf_event.h>
 

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "pmu.h"
 
 /*
  * Linux arch/x86/events/amd/ibs.c: the *_attrs and their is_visible functions, perf_ibs_init

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the running kernel's BPF and perf support, probed rather than guessed from the version. */
-#ifndef IBSCOPE_KERNEL_FEATURES_H
-#define IBSCOPE_KERNEL_FEATURES_H
+/* The running kernel: what its BPF and perf support, and its slab caches. */
+#ifndef IBSCOPE_KERNEL_H
+#define IBSCOPE_KERNEL_H
 
 #include "base/err.h"
+#include "base/u64_map.h"
 
+#include <ibscope/record.h>
 #include <stdbool.h>
+
+/* What the running kernel's BPF and perf support, probed rather than guessed from the version. */
 
 struct kernel_features {
 	bool direct_read;     /* kfuncs to read the sample in place (v6.2) */
@@ -50,5 +54,23 @@ unsigned long long kernel_symbol(const char *name);
  * Return: 0 or above; or a negative errno with @err: -EOPNOTSUPP if this kernel has no such controller.
  */
 int kernel_cgroup_subsys(const char *controller, struct err *err);
+
+/* Slab caches of a kernel by id: this one, or the one of a recording. */
+
+/* The zero value is empty. */
+struct slab_list {
+	struct ibs_slab *v;
+	size_t n, room;
+	struct u64_map of; /* by id */
+};
+
+void slab_list_add(struct slab_list *l, const struct ibs_slab *slab);
+void slab_list_free(struct slab_list *l);
+
+/*
+ * The cache of trace_sample.slab, valid until the next one is added. Return: NULL if there is none, it is unknown,
+ * or several caches had this id.
+ */
+const struct ibs_slab *slab_list_find(const struct slab_list *l, __u64 slab);
 
 #endif

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Maps physical memory to NUMA nodes. */
-#ifndef IBSCOPE_MEMORY_H
-#define IBSCOPE_MEMORY_H
+/* Memory, nodes and caches of this machine, from sysfs. */
+#ifndef IBSCOPE_MACHINE_H
+#define IBSCOPE_MACHINE_H
+
+#include "base/err.h"
 
 #include <ibscope/memory_nodes.h>
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct topology;
+
+/* Maps physical memory to NUMA nodes. */
 
 #define MEMORY_RANGES 256 /* per machine; rarely more than a few per node */
 
@@ -60,5 +65,30 @@ unsigned int node_distance(const struct node_distances *d, unsigned int node, un
  * Return: 0; or -E2BIG if there are too many ranges and gaps, or for a node above 254.
  */
 int memory_nodes_fill(const struct memory_range *r, size_t n, struct ibs_memory_nodes *out);
+
+/* Which CPUs share an L3 (a core complex), and the NUMA nodes of CPUs, from sysfs. */
+
+/**
+ * topology_open() - read the cache topology
+ * @root: prefix of /sys, "" except in tests
+ * @cpus: possible CPUs; those without cache information (offline) are in complex 0
+ */
+struct topology *topology_open(const char *root, unsigned int cpus);
+
+/* At least 1. */
+unsigned int topology_n_complexes(const struct topology *t);
+/* Below topology_n_complexes(), in the order of their first CPU. */
+unsigned int topology_complex(const struct topology *t, unsigned int cpu);
+/* Number of the NUMA node; 0 without NUMA. */
+unsigned int topology_node(const struct topology *t, unsigned int cpu);
+/* Number of the socket; 0 if unknown. */
+unsigned int topology_socket(const struct topology *t, unsigned int cpu);
+/* The shard of a complex: neighbours share one if there are fewer @shards than complexes. */
+static inline unsigned int topology_shard(unsigned int complex, unsigned int complexes,
+					  unsigned int shards)
+{
+	return (unsigned long long)complex * shards / complexes;
+}
+void topology_close(struct topology *t);
 
 #endif

@@ -3,10 +3,8 @@
 
 #include "base/err.h"
 #include "base/std.h"
-#include "core_event.h"
-#include "cpu.h"
-#include "event.h"
-#include "pmu.h"
+#include "event/cpu.h"
+#include "event/event.h"
 
 #include <sys/utsname.h>
 #include <unistd.h>

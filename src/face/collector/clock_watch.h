@@ -29,6 +29,6 @@ void clock_watch_start(struct clock_watch *w, const struct clock_reading *now);
 
 /* Compare with the last change, or the start. Return: true if anything changed. */
 bool clock_watch_check(struct clock_watch *w, const struct clock_reading *now,
-		      struct clock_change *out);
+		       struct clock_change *out);
 
 #endif
