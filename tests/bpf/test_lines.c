@@ -26,7 +26,7 @@
 
 #include "bind_to.h"
 #include "base/cpulist.h"
-#include "counts/pins.h"
+#include "pins/pins.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "machine/machine.h"

@@ -28,7 +28,7 @@
 #include "recording/recording.h"
 #include "replay/engine.h"
 #include "replay/replay.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "twin_child.h"
 
 #define RECORDINGS 10

@@ -22,7 +22,7 @@
 
 #include "bind_to.h"
 #include "base/clock.h"
-#include "counts/pins.h"
+#include "pins/pins.h"
 #include "sampler/sampler_private.h"
 #include "twin_run.h"
 

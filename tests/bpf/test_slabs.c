@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "machine/kernel.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"

@@ -170,7 +170,7 @@ class Numa(unittest.TestCase):
     def test_page_tells_groups_apart(self):
         """By all keys that serve counts, but for those of the workload, and `distance`, which the nodes have."""
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
-        with open(os.path.join(top, 'src/core/counts/rows.h')) as f:
+        with open(os.path.join(top, 'src/core/rows/rows.h')) as f:
             keys = re.findall(r'X\([A-Z_]+, "(\w+)", IBS_BY_(?!CGROUP|SLAB)\w+, ', f.read())
         with open(os.path.join(top, 'src/face/web/page/page.js')) as f:
             shown = re.findall(r"'(\w+)'", re.search(r'^const OTHERS = (.*);', f.read(), re.M)[1])

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counts/pinned.h"
+#include "pins/pinned.h"
 
 #define BYTES_MAX (1 << 20) /* of a map */
 

@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_TESTS_COUNT_SAMPLE_H
 #define IBSCOPE_TESTS_COUNT_SAMPLE_H
 
-#include "counts/layout.h"
+#include "counts/counts.h"
 
 #include <ibscope/sim.h>
 

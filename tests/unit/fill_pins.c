@@ -5,8 +5,8 @@
  * container go up once a second, as if something did.
  */
 #include "base/clock.h"
-#include "counts/layout.h"
-#include "counts/pins.h"
+#include "counts/counts.h"
+#include "pins/pins.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * fetch,itlb`, must count for the first N samples of each CPU, worked out in user space. One line a
  * count: src op bucket-edge|- samples, and src op sum cycles.
  */
-#include "counts/rows.h"
+#include "rows/rows.h"
 
 #include <ibscope/sim.h>
 #include <stdio.h>

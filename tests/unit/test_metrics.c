@@ -14,7 +14,7 @@
 #include <ibscope/fetch.h>
 #include <jansson.h>
 
-#include "counts/remote_price.h"
+#include "table/table.h"
 #include "metrics/metrics.h"
 #include "metrics/metrics_private.h"
 

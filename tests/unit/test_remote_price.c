@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "counts/remote_price.h"
+#include "table/table.h"
 
 /* Each sample stands for 10 ops. */
 #define SERIES(source, n, latencies)                                                       \

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "table/fetch_verdict.h"
+#include "table/table.h"
 #include "view/hist.h"
 
 #include <ibscope/fetch.h>

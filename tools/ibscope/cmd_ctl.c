@@ -6,9 +6,9 @@
 #include "view/hist.h"
 #include "base/options.h"
 #include "base/utf8.h"
-#include "counts/pinned.h"
-#include "counts/rows.h"
-#include "counts/snapshot_json.h"
+#include "pins/pinned.h"
+#include "rows/rows.h"
+#include "rows/snapshot_json.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "layout.h"
+#include "counts.h"
 
 #include <ibscope/fetch.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "sampler.h"
 
 #include "base/cpulist.h"
-#include "counts/pins.h"
+#include "pins/pins.h"
 #include "sampler_private.h"
 
 #include <errno.h>

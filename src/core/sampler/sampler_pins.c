@@ -2,7 +2,7 @@
 /* Counters that outlive the sampler. */
 #include "sampler_private.h"
 
-#include "counts/pins.h"
+#include "pins/pins.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

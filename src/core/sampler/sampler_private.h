@@ -5,7 +5,6 @@
 
 #include "counts/counts.h"
 #include "machine/kernel.h"
-#include "counts/layout.h"
 #include "perf/perf.h"
 #include "sampler.h"
 #include "select/select_config.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "select_config.h"
 
-#include "counts/layout.h"
+#include "counts/counts.h"
 
 #include <ibscope/fetch.h>
 #include <string.h>

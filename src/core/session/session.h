@@ -11,7 +11,7 @@
 #include "event/cpu.h"
 #include "base/cpulist.h"
 #include "event/event.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "base/options.h"
 #include "sampler/sampler.h"
 #include "select/plan.h"

@@ -4,8 +4,7 @@
 #include "base/array.h"
 #include "base/key_map.h"
 #include "counts/counts.h"
-#include "counts/layout.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "select/select_config.h"
 #include "trace/trace_event.h"
 

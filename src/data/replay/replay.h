@@ -9,7 +9,7 @@
 #include "base/cpulist.h"
 #include "filter/filter.h"
 #include "select/selection.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "trace/trace.h"
 
 /* In place of an unknown pid. */

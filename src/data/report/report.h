@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_REPORT_H
 #define IBSCOPE_REPORT_H
 
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "symbols/symbols.h"
 #include "trace/tasks.h"
 

@@ -2,7 +2,7 @@
 /* What rows count in cells, and the columns worked out of them: prices, imbalance of ranks, pages. */
 #include "report_private.h"
 
-#include "counts/remote_price.h"
+#include "table/table.h"
 
 #include <math.h>
 #include <stdlib.h>

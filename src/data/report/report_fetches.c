@@ -3,7 +3,7 @@
 #include "report_private.h"
 
 #include "base/array.h"
-#include "table/fetch_verdict.h"
+#include "table/table.h"
 
 #include <stdlib.h>
 

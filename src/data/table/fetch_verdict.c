@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fetch_verdict.h"
+#include "table.h"
 #include "base/std.h"
 
 #include <ibscope/fetch.h>

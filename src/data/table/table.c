@@ -3,7 +3,6 @@
 #include "base/std.h"
 
 #include "base/u64_map.h"
-#include "counts/remote_price.h"
 #include "base/utf8.h"
 
 #include <ibscope/fetch.h>

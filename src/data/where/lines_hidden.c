@@ -2,7 +2,7 @@
 /* What a selection drops that the verdict on sharing needs. */
 #include "lines.h"
 
-#include "counts/rows.h"
+#include "rows/rows.h"
 #include "event/event.h"
 
 #include <ctype.h>

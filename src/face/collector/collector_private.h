@@ -7,7 +7,7 @@
 #include "control.h"
 #include "governor.h"
 #include "work_limit.h"
-#include "counts/pins.h"
+#include "pins/pins.h"
 #include "clock_watch.h"
 #include "status/reading.h"
 #include "sampler/sampler.h"

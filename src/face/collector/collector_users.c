@@ -7,7 +7,7 @@
  */
 #include "collector_private.h"
 
-#include "counts/snapshot_json.h"
+#include "rows/snapshot_json.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -13,7 +13,7 @@
 #define IBSCOPE_CONTROL_H
 
 #include "base/err.h"
-#include "counts/snapshot_json.h"
+#include "rows/snapshot_json.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "orphan.h"
 #include "control.h"
 
-#include "counts/pins.h"
+#include "pins/pins.h"
 #include "pmu_hold.h"
 
 #include <errno.h>

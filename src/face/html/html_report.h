@@ -9,7 +9,7 @@
 #include "html_opts.h"
 
 #include "base/err.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "metrics_private.h"
 #include "base/std.h"
 
-#include "counts/rows.h"
+#include "rows/rows.h"
 
 #include <ibscope/fetch.h>
 

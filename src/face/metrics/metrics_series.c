@@ -2,8 +2,8 @@
 /* The metrics of groups, and their numbers of series. */
 #include "metrics_private.h"
 #include "base/array.h"
-#include "counts/layout.h"
-#include "counts/remote_price.h"
+#include "counts/counts.h"
+#include "table/table.h"
 
 #include <string.h>
 

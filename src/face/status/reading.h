@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_READING_H
 #define IBSCOPE_READING_H
 
-#include "counts/pinned.h"
+#include "pins/pinned.h"
 #include "counts/snapshot.h"
 
 #include <ibscope/governor_state.h>

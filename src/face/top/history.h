@@ -7,7 +7,7 @@
 #define IBSCOPE_HISTORY_H
 
 #include "base/u64_map.h"
-#include "counts/rows.h"
+#include "rows/rows.h"
 
 #define HISTORY_S	600
 #define HISTORY_BYTES	(6 << 20)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/u64_map.h"
-#include "counts/pinned.h"
+#include "pins/pinned.h"
 #include "interval.h"
 #include "status/reading.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "collector/control.h"
-#include "counts/snapshot_json.h"
+#include "rows/snapshot_json.h"
 
 struct users_source {
 	struct top_source source;

@@ -2,8 +2,7 @@
 #include "hist.h"
 #include "base/std.h"
 
-#include "counts/remote_price.h"
-#include "table/fetch_verdict.h"
+#include "table/table.h"
 #include "pager.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_ROWS_H
 #define IBSCOPE_ROWS_H
 
-#include "snapshot.h"
+#include "counts/snapshot.h"
 #include "machine/machine.h"
 
 /* What a key depends on; see struct label_info. */

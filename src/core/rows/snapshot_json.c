@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "snapshot_json.h"
-#include "layout.h"
+#include "counts/counts.h"
 
 #include "base/array.h"
 #include "base/json_writer.h"

@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_PINNED_READER_H
 #define IBSCOPE_PINNED_READER_H
 
-#include "counts.h"
+#include "counts/counts.h"
 
 #include <ibscope/pin_layout.h>
 
