@@ -23,7 +23,7 @@
 
 #include "recording/recording.h"
 #include "replay/replay.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 #include "session/session.h"
 #include "../unit/tree.h"
 #include "twin_child.h"

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "cgroup/cgroup.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 
 #define PATHS_MAX 64
 #define SHORT	  40

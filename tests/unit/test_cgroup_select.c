@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 
 #include <ibscope/sim.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/std.h"
-#include "select/plan.h"
+#include "plan/plan.h"
 
 #define BIT(n) (1U << (n))
 #define ALL    (BIT(PLAN_HARDWARE) | BIT(PLAN_SCHEDULER) | BIT(PLAN_DRIVER))

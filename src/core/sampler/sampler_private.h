@@ -7,7 +7,7 @@
 #include "machine/kernel.h"
 #include "perf/perf.h"
 #include "sampler.h"
-#include "select/select_config.h"
+#include "select/selection.h"
 
 #include <ibscope/pin_layout.h>
 

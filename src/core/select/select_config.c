@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "select_config.h"
+#include "selection.h"
 
 #include "counts/counts.h"
 

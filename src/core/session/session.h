@@ -14,7 +14,7 @@
 #include "rows/rows.h"
 #include "base/options.h"
 #include "sampler/sampler.h"
-#include "select/plan.h"
+#include "plan/plan.h"
 #include "select/select_options.h"
 
 /* --- options --- */

@@ -4,7 +4,7 @@
 
 #include "base/exit_status.h"
 #include "cgroup/container.h"
-#include "select/select_config.h"
+#include "select/selection.h"
 
 #include <errno.h>
 #include <stdlib.h>

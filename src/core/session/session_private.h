@@ -4,7 +4,7 @@
 #define IBSCOPE_SESSION_PRIVATE_H
 
 #include "session.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 
 /* What the options mean on this machine. */
 struct setup {
@@ -39,8 +39,8 @@ struct session {
 	bool usage; /* wrong user input, not the machine, caused the failure */
 };
 
-#define for_each_event(e, s)                                      \
-	for (struct session_event *e = (s)->setup->event;         \
+#define for_each_event(e, s)                              \
+	for (struct session_event *e = (s)->setup->event; \
 	     e < (s)->setup->event + (s)->setup->options.n_events; e++)
 
 /* Set *@usage if the error @ret can only be caused by user input, and return it. */

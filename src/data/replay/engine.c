@@ -5,7 +5,7 @@
 #include "base/key_map.h"
 #include "counts/counts.h"
 #include "rows/rows.h"
-#include "select/select_config.h"
+#include "select/selection.h"
 #include "trace/trace_event.h"
 
 #include <errno.h>

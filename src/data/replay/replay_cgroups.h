@@ -7,7 +7,7 @@
 #include "base/intern.h"
 #include "base/key_map.h"
 #include "cgroup/container.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 
 /* The zero value is empty. */
 struct replay_cgroups {

@@ -2,7 +2,7 @@
 #include "collector_private.h"
 
 #include "base/clock.h"
-#include "select/cgroup_select.h"
+#include "cgroup_select/cgroup_select.h"
 #include "counts/snapshot.h"
 
 #include <errno.h>

@@ -36,7 +36,7 @@ struct cgroup_select_opts {
 	size_t n_containers;
 	__u64 command;		     /* cgroup of the measured command; 0: none */
 	const struct filter *filter; /* NULL: none */
-	bool wait;   /* names that do not exist yet are no error */
+	bool wait;		     /* names that do not exist yet are no error */
 	bool names;  /* the output shows container names, so look for missing ones */
 	__u64 other; /* recordings: id of samples with unknown cgroup; never selected */
 };

@@ -8,7 +8,7 @@
 #define IBSCOPE_CGROUP_SELECT_H
 
 #include "cgroup_source.h"
-#include "selection.h"
+#include "select/selection.h"
 
 struct cgroup_select;
 

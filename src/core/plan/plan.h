@@ -9,7 +9,7 @@
 
 #include "abilities.h"
 #include "event/event.h"
-#include "select_options.h"
+#include "select/select_options.h"
 
 #include <ibscope/op.h>
 
