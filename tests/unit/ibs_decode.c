@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/op_text.h"
+#include "dump/op_text.h"
 
 static int hex_digit(char c)
 {

@@ -10,7 +10,7 @@
  * same samples from the last to the first.
  */
 #include "made_recording.h"
-#include "trace/task_events.h"
+#include "trace/tasks.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <time.h>
 
-#include "trace/op_text.h"
+#include "dump/op_text.h"
 #include "perf_data_file.h"
 #include "trace/trace.h"
 

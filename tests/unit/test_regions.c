@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/std.h"
 #include "capture/regions.h"
-#include "trace/region_tree.h"
+#include "trace/tasks.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -16,8 +16,8 @@
 #include <ibscope/sim.h>
 
 #include "base/utf8.h"
-#include "trace/op_text.h"
-#include "trace/sample_text.h"
+#include "dump/op_text.h"
+#include "dump/dump.h"
 
 #define ROUNDS	    6000
 #define COLUMNS_MAX 128

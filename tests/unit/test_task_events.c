@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "trace/live_names.h"
-#include "trace/task_events.h"
+#include "capture/live_names.h"
+#include "trace/tasks.h"
 #include "tree.h"
 
 #define TIME 12345

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/record_info.h"
-#include "trace/task_events.h"
+#include "trace/tasks.h"
 
 int c2c_check_selection(const struct select_options *o, struct err *err)
 {

@@ -2,8 +2,7 @@
 /* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
 #include "input/recorded.h"
-#include "trace/sample_text.h"
-#include "trace/trace_text.h"
+#include "dump/dump.h"
 
 struct cmd {
 	struct sampling_opts sampling;

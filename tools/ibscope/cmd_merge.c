@@ -4,7 +4,7 @@
 
 #include "base/options.h"
 #include "base/output_file.h"
-#include "trace/job.h"
+#include "input/job.h"
 #include "trace/trace.h"
 
 #include <getopt.h>

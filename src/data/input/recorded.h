@@ -6,7 +6,7 @@
 #include "replay/replay.h"
 #include "report/report_print.h"
 #include "session/session.h"
-#include "trace/job.h"
+#include "job.h"
 #include "trace/trace.h"
 
 #define RECORDED_FILE "ibscope.data" /* the default of `record` */

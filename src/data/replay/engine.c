@@ -6,7 +6,7 @@
 #include "counts/counts.h"
 #include "rows/rows.h"
 #include "select/selection.h"
-#include "trace/trace_event.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_CHAIN_H
 #define IBSCOPE_CHAIN_H
 
-#include "trace/trace_event.h"
+#include "trace/trace.h"
 
 struct chain_frame {
 	__u64 addr;

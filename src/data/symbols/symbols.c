@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "disasm/disasm.h"
 #include "symbols_kernel.h"
-#include "trace/task_events.h"
+#include "trace/tasks.h"
 
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "region_tree.h"
+#include "tasks.h"
 
 /* Limits of a path, so that hostile nesting costs no memory. */
 #define PATH_DEPTH 32

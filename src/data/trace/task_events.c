@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "task_events.h"
 #include "tasks.h"
 
 #include "base/intern.h"

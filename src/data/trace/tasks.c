@@ -7,7 +7,6 @@
 
 #include "base/intern.h"
 #include "map_tree.h"
-#include "region_tree.h"
 
 struct event {
 	__u64 time;

@@ -1,15 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Thread names and process maps over time, from the events of a recording. Events may be added in any
- * order, but all of them before the first query, so a reader goes through a recording twice.
- */
+/* Processes, threads and their regions. */
 #ifndef IBSCOPE_TASKS_H
 #define IBSCOPE_TASKS_H
 
+#include "base/intern.h"
 #include "machine/kernel.h"
 #include "trace.h"
 
 struct tasks;
+
+/* A tree of nested regions; the parent of a node is the enclosing region. Node 0 is outside all regions. */
+
+struct region_node {
+	__u32 parent, depth;
+	__u32 path, name;   /* in `texts`, "outer/inner"; the last name */
+	__u32 team, number; /* OpenMP: thread that began the team, and number in the team */
+	__u64 addr;	    /* 0: no region */
+};
+
+/* The zero value has only node 0. */
+struct region_tree {
+	struct region_node *nodes;
+	size_t n, room;
+	struct u64_map node_of;
+	struct intern texts;
+};
+
+/* enough for threads times regions of a large program; 20 MB */
+#define REGION_NODES_MAX (1u << 18)
+
+/*
+ * Begin a region inside @parent. @name: "" for OpenMP regions. Return: its node; @parent if there are too many
+ * nodes, as in a program that begins regions and never ends them.
+ */
+__u32 region_tree_begin(struct region_tree *t, __u32 parent, const char *name, __u32 team,
+			__u32 number, __u64 addr);
+
+struct region_node region_tree_node(const struct region_tree *t, __u32 node);
+
+/* The last name of the path; "": no name, or left out. */
+const char *region_tree_name(const struct region_tree *t, __u32 node);
+
+/* NULL: node 0 */
+const char *region_tree_path(const struct region_tree *t, __u32 node);
+
+void region_tree_free(struct region_tree *t);
+
+/*
+ * Thread names and process maps over time, from the events of a recording. Events may be added in any
+ * order, but all of them before the first query, so a reader goes through a recording twice.
+ */
 
 struct tasks *tasks_new(void);
 void tasks_free(struct tasks *t); /* accepts NULL */
@@ -109,5 +149,40 @@ bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out);
 
 /* The recorded slab caches. */
 const struct slab_list *tasks_slabs(const struct tasks *t);
+
+/* The processes that a recording describes, and their state when it began. */
+
+/* A set of processes. The zero value: all. */
+struct task_choice {
+	unsigned char *pids; /* one bit each; NULL: all */
+	bool follow;	     /* also their children */
+};
+
+/* @n 0 chooses all. Return: 0. */
+int task_choice_init(struct task_choice *c, const __u32 *tgids, size_t n, bool follow);
+bool task_choice_has(const struct task_choice *c, __u32 tgid);
+void task_choice_add(struct task_choice *c, __u32 tgid);
+void task_choice_free(struct task_choice *c);
+
+/* Return: 0 to continue, or a negative errno with @err. */
+typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *err);
+
+/**
+ * task_events_now() - report the current thread names and accessible maps from /proc
+ * @root: prefix of the file system, "" for the real one
+ * @data: also report maps of memory that is not executable
+ * @time: time of the events
+ *
+ * Also reports the kernel's text and its modules, with their build ids, if the kernel shows addresses
+ * (CAP_SYSLOG, kernel.kptr_restrict). Leaves out processes that exit or cannot be read.
+ * Reads one file per thread and one per process, at some 20 us each.
+ *
+ * Return: 0; what @cb returned; or a negative errno with @err if there is no /proc.
+ */
+int task_events_now(const char *root, const struct task_choice *choice, bool data, __u64 time,
+		    trace_event_cb *cb, void *arg, struct err *err);
+
+/* The build id in a file of ELF notes, as /sys/kernel/notes. Return: its length; 0: none. */
+unsigned int notes_build_id(const char *path, unsigned char id[20]);
 
 #endif

@@ -1,14 +1,223 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A recording as a sequence of events, written by ibscope (recording.h) or perf (perf_data.h). All commands
- * read recordings through this interface.
- */
+/* A stream of samples and events in time order, and facts about the machine that they come from. */
 #ifndef IBSCOPE_TRACE_H
 #define IBSCOPE_TRACE_H
 
 #include "base/std.h"
+#include "counts/snapshot.h"
+#include "event/cpu.h"
+#include "machine/machine.h"
 #include "parts.h"
-#include "trace_event.h"
+
+#include <ibscope/fetch_fields.h>
+#include <ibscope/op_fields.h>
+#include <ibscope/record.h>
+
+/* Contents of a recording: facts about the machine, samples, events, and its end. */
+
+#define TRACE_STACK_MAX IBS_STACK_MAX
+
+/* One event (as of -e) that samples were taken with. */
+struct trace_pmu {
+	char name[128];	       /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
+	bool op;	       /* samples are of ibs_op; else of ibs_fetch */
+	bool freq;	       /* `period` is a frequency in Hz */
+	bool filtered;	       /* in hardware: a sample represents more than a period */
+	bool physical;	       /* physical addresses were recorded */
+	bool stacks;	       /* call chains were */
+	__u64 period;	       /* 0: unknown */
+	__u64 config, config1; /* perf.data only: terms that `name` may lack */
+};
+
+#define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
+#define TRACE_CPUS   8192
+
+/* The core complex (cores that share an L3), NUMA node and socket of each CPU, and distances between nodes. */
+struct trace_topology {
+	unsigned int n; /* CPUs */
+	bool has_sockets;
+	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS], socket[TRACE_CPUS];
+	struct node_distances distance;
+};
+
+/* L3 complexes; 0 if @t is NULL. */
+static inline unsigned int trace_complexes(const struct trace_topology *t)
+{
+	unsigned int n = 0;
+
+	for (unsigned int cpu = 0; t && cpu < t->n; cpu++)
+		n = t->ccx[cpu] >= n ? t->ccx[cpu] + 1U : n;
+	return n;
+}
+
+/* Facts known before the first event. Empty strings and zeros: unknown. */
+struct trace_info {
+	const char *format; /* "ibscope 1" or "perf.data" */
+	const char *source; /* "ibs", "sim" or "replay", as in hist --json */
+	bool simulated;
+	char host[65], release[65], command[1024];
+	struct cpu_info cpu; /* of the machine that recorded */
+	bool has_cpu;	     /* otherwise only the caps in samples are known */
+	unsigned int n_cpus;
+	const struct trace_topology *topology; /* NULL: unknown */
+	const struct memory_range *memory;     /* sorted, n_memory of them; 0: unknown */
+	size_t n_memory;
+	__u32 job_ranks; /* number of ranks in the whole MPI job; 0: no MPI job */
+	char job[64];	 /* id of the job; "": unknown */
+	const struct trace_pmu *pmu;
+	unsigned int n_pmus;
+	char filter[1024];   /* selection in force while recording, "" for all */
+	bool full_registers; /* samples have all registers: --raw, perf */
+	__u64 realtime_ns;   /* time of day at `monotonic_ns`, 0 if unknown */
+	__u64 monotonic_ns;
+};
+
+enum trace_kind {
+	TRACE_SAMPLE_OP,
+	TRACE_SAMPLE_FETCH,
+	TRACE_COMM,
+	TRACE_MMAP,
+	TRACE_FORK,
+	TRACE_EXIT,
+	TRACE_CGROUP,
+	TRACE_LOST,
+	TRACE_RANK,
+	TRACE_REGION,
+	TRACE_SLAB,
+};
+
+/* The kind of samples that have the metric. */
+static inline enum trace_kind trace_kind_of(enum ibs_metric m)
+{
+	return ibs_metric_of_fetch(m) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;
+}
+
+struct trace_sample {
+	unsigned int pmu; /* index in trace_info.pmu */
+	__u32 tgid, tid, cpu;
+	bool has_task, has_cpu, has_time; /* perf may leave them out */
+	__u64 cgroup_id;		  /* 0: unknown */
+	__u64 ip;			  /* perf's, or the one of the registers */
+	bool has_ip;			  /* false if RipInvalid and there is no other source */
+	bool kernel;			  /* taken in kernel mode, by `ip` */
+	union {
+		struct ibs_op_sample op;
+		struct ibs_fetch_sample fetch;
+	};
+	__u64 slab;	    /* of struct ibs_record_extra */
+	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
+	unsigned int n_stack;
+};
+
+/* Is `ip` the address of the op? perf replaces an invalid one by that of the interrupt. */
+static inline bool trace_sample_is_exact(const struct trace_sample *s)
+{
+	return s->has_ip && (!(s->op.present >> IBS_OP_DATA & 1) || ibs_op_valid_rip(&s->op));
+}
+
+struct trace_mmap {
+	__u32 tgid, tid;
+	bool kernel; /* the kernel or a module, mapped in every process */
+	bool exec;
+	__u64 start, len, pgoff;
+	const char *path;
+	unsigned char build_id[20];
+	unsigned int build_id_len; /* 0: unknown */
+};
+
+/* All pointers live until the next call. */
+struct trace_event {
+	enum trace_kind kind;
+	__u64 time;   /* ns, CLOCK_MONOTONIC or perf's own; 0 if unknown */
+	__u64 offset; /* in the file, for messages */
+	union {
+		struct trace_sample sample;
+		struct {
+			__u32 tgid, tid;
+			bool exec;
+			const char *name;
+		} comm;
+		struct trace_mmap mmap;
+		struct {
+			__u32 tgid, tid, parent_tgid, parent_tid;
+		} fork; /* also of TRACE_EXIT */
+		struct {
+			__u64 id;
+			const char *path;
+			const char *container, *pod, *ns; /* runtime's names; NULL or "": unknown */
+		} cgroup;
+		struct {
+			__u64 n;      /* samples or other records that never came */
+			bool samples; /* `n` is known to count samples */
+			__u32 cpu;    /* ~0: unknown */
+		} lost;
+		struct {
+			__u32 tgid, rank; /* rank of the process and its children */
+			bool ended;	  /* it exited with this wait status: see waitpid(2) */
+			int status;
+		} rank;
+		struct {
+			__u32 tid;
+			bool omp, end; /* OpenMP parallel region; the last region ends */
+			__u16 number;  /* of the thread in its team */
+			__u32 team;    /* the thread that began the team */
+			__u64 addr;    /* in the function with an OpenMP region; 0: none begins */
+			const char *name; /* of a region that begins and is not OpenMP's, else "" */
+		} region;
+		struct ibs_slab slab;
+	};
+};
+
+static inline bool trace_accesses_memory(const struct trace_event *ev)
+{
+	const struct ibs_op_sample *op = &ev->sample.op;
+
+	return ev->kind == TRACE_SAMPLE_OP && (op->present & 1u << IBS_OP_DATA3) &&
+	       (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM);
+}
+
+/* The first event of this kind in @info; without one, info->n_pmus. */
+static inline unsigned int trace_event_of(const struct trace_info *info, bool op)
+{
+	unsigned int i = 0;
+
+	while (i < info->n_pmus && info->pmu[i].op != op)
+		i++;
+	return i;
+}
+
+/* Were call chains recorded? */
+static inline bool trace_has_chains(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].stacks)
+			return true;
+	return false;
+}
+
+/* The node of the memory at a physical address, or -1. */
+static inline int trace_memory_node(const struct trace_info *info, __u64 phys)
+{
+	return memory_node(info->memory, info->n_memory, phys);
+}
+
+/* Facts known at the end of the file. */
+struct trace_end {
+	bool whole;	   /* the writer ended cleanly, and all blocks were read */
+	char missing[256]; /* otherwise what is missing and why, for messages */
+	__u64 skipped_blocks, skipped_bytes; /* damaged */
+	__u64 other_samples;		     /* of events that are not IBS, or without registers */
+	bool has_ledger;
+	struct ledger ledger; /* of all events */
+	unsigned int
+		n_ledgers; /* of the events of trace_info.pmu, in that order; 0: not known apart */
+	struct ledger event_ledger[TRACE_EVENTS];
+};
+
+/*
+ * A recording as a sequence of events, written by ibscope (recording.h) or perf (perf_data.h). All commands
+ * read recordings through this interface.
+ */
 
 /* Filled in by formats; everybody else reads it through the functions below. */
 struct trace {

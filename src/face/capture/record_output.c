@@ -2,7 +2,7 @@
 #include "record_output.h"
 
 #include "base/output_file.h"
-#include "trace/live_names.h"
+#include "live_names.h"
 #include "recording/recording.h"
 
 #include <fcntl.h>

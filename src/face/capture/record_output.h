@@ -4,7 +4,7 @@
 #define IBSCOPE_RECORD_OUTPUT_H
 
 #include "sampler/rings.h"
-#include "trace/sample_text.h"
+#include "dump/dump.h"
 
 #include <signal.h>
 
@@ -13,7 +13,7 @@ enum output_format { OUTPUT_RECORDING, OUTPUT_CSV, OUTPUT_JSON };
 struct output_opts {
 	/* "-": standard output. NULL: standard output for text, else OUTPUT_DEFAULT_PATH */
 	const char *path;
-	int fd;		  /* open file, used instead of @path; 0: none */
+	int fd; /* open file, used instead of @path; 0: none */
 	enum output_format format;
 	bool compress;
 	unsigned int rotate;		   /* files to keep; 0: no rotation */

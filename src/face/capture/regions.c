@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/intern.h"
 #include "base/rlimit.h"
-#include "trace/region_tree.h"
+#include "trace/tasks.h"
 
 #include <ibscope/maps.h>
 #include <ibscope/region.h>

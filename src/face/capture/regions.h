@@ -7,7 +7,7 @@
 #ifndef IBSCOPE_REGIONS_H
 #define IBSCOPE_REGIONS_H
 
-#include "trace/task_events.h"
+#include "trace/tasks.h"
 
 #define REGIONS_DIR_MAX 64 /* size of a directory name including its NUL */
 

@@ -7,7 +7,7 @@
 #ifndef IBSCOPE_SIDEBAND_H
 #define IBSCOPE_SIDEBAND_H
 
-#include "trace/task_events.h"
+#include "trace/tasks.h"
 
 struct sideband;
 

@@ -5,7 +5,7 @@
 
 #include "base/intern.h"
 #include "base/json_writer.h"
-#include "trace/trace_event.h"
+#include "trace/trace.h"
 
 #define HTML_NO_CPU	65535
 #define HTML_PLACES_MAX 65535

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "trace_text.h"
+#include "dump.h"
 
 #include "base/json_writer.h"
 #include "base/utf8.h"

@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_LIVE_NAMES_H
 #define IBSCOPE_LIVE_NAMES_H
 
-#include "trace.h"
+#include "trace/trace.h"
 
 struct live_names;
 

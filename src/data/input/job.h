@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_JOB_H
 #define IBSCOPE_JOB_H
 
-#include "tasks.h"
+#include "trace/tasks.h"
 
 struct trace_job;
 
