@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report_folded.h"
+#include "profile/profile.h"
 #include "report/report_print.h"
 
 #define CAPS	0xbffu /* Zen 4 */

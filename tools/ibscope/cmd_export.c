@@ -4,7 +4,7 @@
 #include "base/output_file.h"
 #include "perf_data/perf_data_write.h"
 #include "input/recorded.h"
-#include "report/report_hwloc.h"
+#include "profile/profile.h"
 
 #include <errno.h>
 #include <string.h>

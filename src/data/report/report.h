@@ -336,4 +336,26 @@ void report_regions_print(FILE *f, const struct report_table *t, bool simulated)
  */
 void report_fetches_print(FILE *f, const struct report *r);
 
+/*
+ * The value of a key: a number, an address, an enumerator, or a text by its number or address. The last word of
+ * a row's key has bit k set where by[k] is absent.
+ */
+#define REPORT_WORDS (LABEL_ALL + 1)
+
+/* How many words identify a row. */
+static inline unsigned int report_key_words(const struct report_opts *opts)
+{
+	return opts->n_by + 1;
+}
+
+/* Find the words that identify the row of a sample. Return: false if its data is not of the type that is asked for. */
+bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+
+/* The text of a word; @buf is for those that are numbers. NULL: absent. */
+const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
+			 size_t size);
+
+/* What enum report_unit bits stand for, or NULL if it is not one thing. */
+const char *report_unit_name(unsigned int units);
+
 #endif

@@ -13,7 +13,7 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 
 	(void)err;
 	r->opts = *opts;
-	r->words = opts->n_by + 1;
+	r->words = report_key_words(opts);
 	r->flags = report_keys_flags(opts->by, opts->n_by) | (opts->type ? KEY_TYPES : 0);
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;

@@ -6,12 +6,6 @@
 #include "base/intern.h"
 #include "report.h"
 
-/*
- * The value of a key: a number, an address, an enumerator, or a text by its number or address. The last word of
- * a row's key has bit k set where by[k] is absent.
- */
-#define REPORT_WORDS (LABEL_ALL + 1)
-
 struct sums {
 	__u64 samples, valid, sum, estimated;
 	__u64 loads, stores;
@@ -115,12 +109,6 @@ void report_pages_add(struct report *r, size_t row, const struct trace_event *ev
 /* Set what is known of the pages of rows, as long as they are in the order of cells, and of the total. */
 void report_pages(const struct report *r, struct report_table *t);
 
-/* What enum report_unit bits stand for, or NULL if it is not one thing. */
-const char *report_unit_name(unsigned int units);
-
-/* Find the words that identify the row of a sample. Return: false if its data is not of the type that is asked for. */
-bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
-
 /* The words of a field of which there is no sample. */
 void report_key_of_field(struct report *r, const struct type_access *field, __u64 *words);
 
@@ -129,9 +117,5 @@ void report_fetches_add(struct report *r, const struct trace_event *ev);
 
 /* Enter the buckets of a row. */
 void report_buckets(const struct report_row *row, __u64 *buckets);
-
-/* The text of a word; @buf is for those that are numbers. NULL: absent. */
-const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
-			 size_t size);
 
 #endif

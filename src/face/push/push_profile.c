@@ -3,7 +3,7 @@
 
 #include "base/intern.h"
 #include "push_service.h"
-#include "report/report_pprof.h"
+#include "profile/profile.h"
 
 #define NAMES_CPU_S 20 /* then what has no name yet stays without one */
 

@@ -5,7 +5,7 @@
 
 #include "input/recorded.h"
 #include "base/options.h"
-#include "report/report_folded.h"
+#include "profile/profile.h"
 #include "report/report_print.h"
 #include "session/session.h"
 #include "base/screen.h"

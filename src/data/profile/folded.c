@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A chain is interned as the line it becomes: there are far fewer chains than samples. */
-#include "report_folded.h"
-
-#include "report_private.h"
+#include "profile.h"
 
 #include "base/intern.h"
 #include "base/utf8.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report_pprof.h"
-
-#include "report_private.h"
+#include "profile.h"
 
 #include "base/utf8.h"
 #include "symbols/chain.h"
@@ -44,6 +42,7 @@ struct word_table {
 };
 
 struct pprof {
+	struct report_opts opts;
 	struct report *labels;
 	struct intern texts;
 	struct u64_map function_of; /* texts by address of the name */
@@ -104,7 +103,7 @@ static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 			 const struct chain_frame *frame)
 {
-	const struct report_opts *o = &p->labels->opts;
+	const struct report_opts *o = &p->opts;
 	__u32 tgid = ev->sample.tgid;
 	struct location l = { .addr = frame->kernel ? frame->addr : 0 };
 	struct task_map map;
@@ -150,6 +149,7 @@ struct pprof *pprof_new(const struct report_opts *opts)
 	struct pprof *p = xcalloc(1, sizeof(*p));
 	struct location mark = { 0 };
 
+	p->opts = *opts;
 	report_new(opts, &p->labels, NULL);
 	intern_get(&p->texts, "");
 	if (opts->info->simulated) {
@@ -188,7 +188,7 @@ static bool is_remote(const struct ibs_op_sample *op)
 
 static void add_costs(struct pprof *p, struct costs *c, const struct trace_event *ev)
 {
-	const struct report_opts *o = &p->labels->opts;
+	const struct report_opts *o = &p->opts;
 	const struct ibs_op_sample *op = &ev->sample.op;
 	enum report_unit unit;
 	__u64 period = report_period(o->info, ev, &unit);
@@ -211,12 +211,12 @@ static void add_costs(struct pprof *p, struct costs *c, const struct trace_event
 void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service)
 {
 	__u64 words[REPORT_WORDS + MORE_WORDS];
-	unsigned int n = p->labels->words;
+	unsigned int n = report_key_words(&p->opts);
 	size_t had = p->rows.n;
 	char printable[TEXT];
 	__u32 row;
 
-	if (ev->kind != trace_kind_of(p->labels->opts.metric))
+	if (ev->kind != trace_kind_of(p->opts.metric))
 		return;
 	report_key_of(p->labels, ev, words);
 	words[n] = stack_of(p, ev);
@@ -347,10 +347,9 @@ static void put_text_label(struct writer *w, const char *key, const char *text)
 
 static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 {
-	const struct report *labels = w->p->labels;
-	enum label key = labels->opts.by[k];
+	enum label key = w->p->opts.by[k];
 	char buf[64];
-	const char *name, *text = report_label(labels, words, k, buf, sizeof(buf));
+	const char *name, *text = report_label(w->p->labels, words, k, buf, sizeof(buf));
 
 	if (!text || !*text)
 		return;
@@ -369,7 +368,7 @@ static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 static void write_samples(struct writer *w)
 {
 	const struct pprof *p = w->p;
-	unsigned int n = p->labels->words;
+	unsigned int n = report_key_words(&p->opts);
 
 	for (size_t row = 0; row < p->rows.n / (n + MORE_WORDS); row++) {
 		const __u64 *words = &p->rows.words[row * (n + MORE_WORDS)];
@@ -380,7 +379,7 @@ static void write_samples(struct writer *w)
 		put_bytes(&w->body, 1, w->part.data, w->part.n);
 		w->part.n = 0;
 		put_values(w, &p->costs[row]);
-		for (unsigned int k = 0; k < p->labels->opts.n_by; k++)
+		for (unsigned int k = 0; k < p->opts.n_by; k++)
 			put_label(w, words, k);
 		if (words[n + 1])
 			put_text_label(w, "service", intern_text(&p->texts, words[n + 1]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report_hwloc.h"
+#include "profile.h"
 
 #include "base/utf8.h"
 
