@@ -13,7 +13,7 @@ GENERATED = {'page_hashes.h'}
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PUBLIC_HEADERS = 2
 # Rooms that break a rule still, and how far. Only to become fewer.
-MORE_HEADERS = {'view': 4}
+MORE_HEADERS = {}
 FILES_IN_CIRCLES = {'report': 6, 'where': 3}
 
 

@@ -11,7 +11,7 @@
 
 #include "history.h"
 #include "places.h"
-#include "view/grid.h"
+#include "grid.h"
 #include "view/hist.h"
 #include "table/table.h"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/utf8.h"
-#include "view/terminal.h"
+#include "top/terminal.h"
 
 #include <ibscope/pin_layout.h>
 
