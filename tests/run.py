@@ -22,6 +22,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'system'))
+import clock  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They measure, or look at what each CPU does: they run first, one after the other.
@@ -242,9 +245,17 @@ def list_jobs(args):
 def run_jobs(jobs, layers):
     """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
     alone, others = [job for job in jobs if job.alone], [job for job in jobs if not job.alone]
+    # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. Where one costs
+    # 45 us, as on some virtual machines, five modules leave no CPU for anything else.
+    us = clock.interrupt_us()
+    sampling = [job for job in others if us > clock.DEAR_US and job.layer == 'system']
+    if us > clock.DEAR_US:
+        print(f'# a timer interrupt costs {us:.0f} us here: modules that sample run one by one, and tests at the '
+              'highest rates are skipped', flush=True)
+    others = [job for job in others if job not in sampling]
     tallies = {}
     # others wait more than they compute
-    for group, workers in ((alone, 1), (others, os.cpu_count() + 3)):
+    for group, workers in ((alone, 1), (sampling, 1), (others, os.cpu_count() + 3)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for job, p in zip(group, pool.map(lambda job: job.start(job.path), group)):
                 tallies[job] = job.judge(job.path, p)

@@ -15,6 +15,7 @@ import time
 import unittest
 import urllib.request
 
+import clock
 import ibscope
 from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run, until
 
@@ -339,6 +340,7 @@ class Setting(Case):
         self.assertEqual(self.status()['starts'], before)
 
     @unittest.skipIf(os.getuid(), 'as root')
+    @clock.every(20000)
     def test_hot_lines(self):
         def c2c(*args, **kw):
             return run('c2c', '--control', self.path, *args, **kw)

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import test_serve
+import clock
 from ibscope import SAN, can_bpf, keep_busy, run, until
 
 OK, WHY = can_bpf()
@@ -155,6 +156,7 @@ class Governor(unittest.TestCase):
         self.assertIn('governor: ', said)
         self.assertIn('budget 2%', said)
 
+    @clock.every(10000)
     def test_budget_that_cannot_be_held(self):
         keep_busy(self)
         # a sample a second and CPU at most, and each takes a ten-thousandth of it
@@ -228,6 +230,7 @@ class Governor(unittest.TestCase):
         m = until(lambda: state(m := metrics()) == ['stopped'] and m)
         self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
 
+    @clock.every(20000)
     def test_each_run_is_timed_once(self):
         keep_busy(self)
         path = '/proc/sys/kernel/bpf_stats_enabled'

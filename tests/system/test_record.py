@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+import clock
 import ibscope
 from ibscope import Busy, Cgroup, stalled, until
 
@@ -151,6 +152,7 @@ class Record(unittest.TestCase):
             self.assertGreater(n, 100)
             self.assertEqual(fields[()][cpu][:n], fields[('--raw',)][cpu][:n])
 
+    @clock.every(20000)
     def test_order(self):
         self.record('-c', '20000', '--duration', '0.4')
         times = [s['time'] for s in Recorded(self.path('ibscope.data')).of('sample')]
@@ -269,6 +271,7 @@ class Record(unittest.TestCase):
             # completed ones have a latency
             self.assertEqual(sum(e['regs'][0] >> 32 & 0xffff for e in got.of('fetch') if e['regs'][0] >> 50 & 1), latencies)
 
+    @clock.every(50000)
     def test_fetch_csv(self):
         p = self.record('-e', 'ibs_fetch//', '-c', '50000', '--csv', '--duration', '0.3', '--filter', 'fetch == l3-miss')
         rows = list(csv.DictReader(io.StringIO(p.stdout)))
@@ -317,6 +320,7 @@ class Record(unittest.TestCase):
             with open(self.path('ibscope.data.old')) as f:
                 self.assertEqual(f.read(), text)
 
+    @clock.every(50000)
     def test_signals_end_in_order(self):
         for sig in signal.SIGINT, signal.SIGTERM:
             p = self.start('-c', '50000', '--max-loss', '100%')
@@ -325,6 +329,7 @@ class Record(unittest.TestCase):
             self.check_whole(Recorded(self.path('ibscope.data')), p)
             os.unlink(self.path('ibscope.data'))    # else the next one seems to have written it
 
+    @clock.every(50000)
     def test_killed(self):
         """What was flushed is there, and the file says that the end is missing."""
         p = self.start('-c', '50000')
@@ -377,6 +382,7 @@ class Record(unittest.TestCase):
             self.stopped_reader(lambda l: l['ring_full'] > 0.03 * l['seen'] > 10, '-C', '0', '-c', '5000000',
                                 '--ring-size', '16K', '--max-loss', allowed, status=status, seconds=1.6)
 
+    @clock.every(20000)
     def test_nothing_lost_at_a_high_rate(self):
         """50,000 samples a second and CPU, in rings that hold more than all of them."""
         p = self.record('-c', '20000', '--duration', '0.7', '--ring-size', '16M')
@@ -384,6 +390,7 @@ class Record(unittest.TestCase):
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
 
+    @clock.every(50000)
     def test_compressed(self):
         bytes_each = []
         for options in (), ('-z',):
@@ -393,6 +400,7 @@ class Record(unittest.TestCase):
             bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
         self.assertLess(bytes_each[1], 0.8 * bytes_each[0])
 
+    @clock.every(20000)
     def test_max_size(self):
         for kind in (), ('--json',):
             self.record('-c', '20000', '--max-size', '300K', '-o', 'x', '--ring-size', '64K', *kind)
@@ -401,6 +409,7 @@ class Record(unittest.TestCase):
             # it is looked at after all that came was written, which is what rings hold
             self.assertLess(size, 4 << 20 if kind else 1 << 20)
 
+    @clock.every(20000)
     def test_rotate(self):
         """Ledgers of the files add up; each is whole and knows names of its own."""
         p = self.start('-c', '20000', '--max-size', '200K', '--rotate', '50', '--max-loss', '100%', '--ring-size', '256K')
@@ -425,6 +434,7 @@ class Record(unittest.TestCase):
         times = [s['time'] for f in order for s in Recorded(f).of('sample')]
         self.assertEqual(times, sorted(times))
 
+    @clock.every(20000)
     def test_rotate_keeps_n(self):
         def inode(name):
             return os.path.exists(self.path(name)) and os.stat(self.path(name)).st_ino
@@ -441,6 +451,7 @@ class Record(unittest.TestCase):
             self.assertIn('No space left', p.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, 'mounting needs root')
+    @clock.every(20000)
     def test_full_disk(self):
         subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=2m', 'none', self.dir], check=True)
         try:
@@ -455,6 +466,7 @@ class Record(unittest.TestCase):
         finally:
             subprocess.run(['umount', self.dir], check=True)
 
+    @clock.every(20000)
     def test_stalled_pipe(self):
         """Nobody reads: the end does not wait for ever."""
         ours, theirs = os.pipe()

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import clock
 import ibscope
 from test_record import Recorded
 
@@ -98,6 +99,7 @@ class Threads(Case):
         self.assertEqual([of[str(tid)] for tid in sorted(log.at)], ['start 1', 'start 2', 'start 3'])
         self.assertEqual(sum(roles.values()), sum(rows.values()))
 
+    @clock.every(20000)
     def test_rotated_files(self):
         """A file has the regions that began in an earlier one."""
         self.record('true')

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import clock
 import ibscope
 from ibscope import Busy, Cgroup, cpu_seconds, hist, residual, run, stalled, until, wait_sampling
 
@@ -90,6 +91,7 @@ class Sim(unittest.TestCase):
             self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
         self.assertEqual(len(p.stdout.splitlines()), 2)
 
+    @clock.every(50000)
     def test_intervals_add_up(self):
         objects = hist('--source', 'sim', '-c', '50000', '0.2', '5')
         self.assertEqual(len(objects), 5)
@@ -225,6 +227,7 @@ class Sim(unittest.TestCase):
         self.assertIn(b.path, {s['labels']['cgroup'] for s in n['series']})
         self.assertNotIn(a.path, {s['labels']['cgroup'] for s in n['series']})
 
+    @clock.every(50000)
     def test_selects_registers(self):
         o, = hist('--source', 'sim', '-c', '50000', '--src', 'dram,l3', '--op', 'load',
                   '--min-lat', '50', '--max-lat', '400', '1', '1')
@@ -341,6 +344,7 @@ class Sim(unittest.TestCase):
         p.communicate()
         until(lambda: not programs() & ours)  # the kernel frees them a moment later
 
+    @clock.every(50000)
     def test_groups_beyond_the_limit_are_other(self):
         cgroups = [Cgroup(f'{TOP}/{i}') for i in range(4)]
         busy = [Busy(CPUS[i % len(CPUS)], c) for i, c in enumerate(cgroups)]

@@ -17,6 +17,7 @@ import termios
 import time
 import unittest
 
+import clock
 import ibscope
 from ibscope import run
 
@@ -358,6 +359,7 @@ class Top(unittest.TestCase):
         self.assertTrue(html.startswith('<!DOCTYPE html>'))
         self.assertNotIn('<script', html)
 
+    @clock.every(16000)
     def test_once_waits_for_samples(self):
         """One frame of nothing answers nothing: here the first samples come after many intervals."""
         cpu = max(os.sched_getaffinity(0))
