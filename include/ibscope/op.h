@@ -190,6 +190,8 @@ static __always_inline struct ibs_data_src_encoding ibs_data_src_encoding(struct
 			.states = 0 IBS_DATA_SRC_##name(IBS_DATA_SRC_STATE),   \
 			.memory = 0 IBS_DATA_SRC_##name(IBS_DATA_SRC_MEMORY),  \
 		};
+	/* the last row applies to all */
+	/* cppcheck-suppress missingReturn */
 	IBS_DATA_SRC_TABLE(IBS_DATA_SRC_ROW)
 #undef IBS_DATA_SRC_ROW
 }

@@ -264,7 +264,9 @@ class Governor(unittest.TestCase):
     def test_off(self):
         for rate in ('-c', '100000', '--max-overhead', 'off'), ('-F', '2000'):
             c = self.collector(rate=rate)
-            m = until(lambda: one(m := metrics(), 'ibscope_samples_seen_total') and m)
+            # the first status comes after the first samples
+            m = until(lambda: one(m := metrics(), 'ibscope_samples_seen_total') and
+                      one(m, 'ibscope_collector_age_seconds') < 30 and m)
             self.assertEqual(state(m), ['off'])
             self.assertNotIn('ibscope_overhead_budget_ratio', m)
             self.assertEqual('ibscope_sampling_period_asked' in m, rate[0] == '-c')

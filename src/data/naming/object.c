@@ -151,59 +151,60 @@ static const struct answer *ask(struct object *o, struct answer question)
 
 const char *object_symbol(struct object *o, __u64 offset)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset });
 
-	return a ? a->text[0] : NULL;
+	return reply ? reply->text[0] : NULL;
 }
 
 const char *object_name(struct object *o, __u64 addr)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_NAME, .a = addr });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_NAME, .a = addr });
 
-	return a ? a->text[0] : NULL;
+	return reply ? reply->text[0] : NULL;
 }
 
 const char *object_srcline(struct object *o, __u64 offset)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_SRCLINE, .a = offset });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_SRCLINE, .a = offset });
 
-	return a ? a->text[0] : NULL;
+	return reply ? reply->text[0] : NULL;
 }
 
 bool object_is_go(struct object *o)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_IS_GO });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_IS_GO });
 
-	return a && a->ret;
+	return reply && reply->ret;
 }
 
 bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
 		     __u64 *at)
 {
-	const struct answer *a = ask(
+	const struct answer *reply = ask(
 		o, (struct answer){ .op = NAMING_VARIABLE, .a = pgoff, .b = offset, .flag = exec });
 
-	if (!a || !a->ret)
+	if (!reply || !reply->ret)
 		return false;
-	*name = a->text[0];
-	*at = a->v[0];
+	*name = reply->text[0];
+	*at = reply->v[0];
 	return true;
 }
 
 static void get_type(struct object *o, const struct answer question, struct type_access *out)
 {
-	const struct answer *a = ask(o, question);
+	const struct answer *reply = ask(o, question);
 
 	*out = (struct type_access){ .kind = TYPE_NO_DEBUG };
 	/* one that was found has a type, and no other */
-	if (!a || a->ret < 0 || a->ret >= TYPE_KIND_N || TYPE_FOUND(a->ret) != !!a->text[0])
+	if (!reply || reply->ret < 0 || reply->ret >= TYPE_KIND_N ||
+	    TYPE_FOUND(reply->ret) != !!reply->text[0])
 		return;
-	*out = (struct type_access){ .kind = a->ret,
-				     .type = a->text[0],
-				     .field = a->text[1],
-				     .offset = a->v[0],
-				     .field_offset = a->v[1],
-				     .field_size = a->v[2] };
+	*out = (struct type_access){ .kind = reply->ret,
+				     .type = reply->text[0],
+				     .field = reply->text[1],
+				     .offset = reply->v[0],
+				     .field_offset = reply->v[1],
+				     .field_size = reply->v[2] };
 }
 
 void object_code_type(struct object *o, __u64 addr, struct type_access *out)
@@ -253,22 +254,22 @@ bool object_layout(struct object *o, const char *name, types_field_cb *cb, void 
 
 bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_FUNCTION, .a = offset });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_FUNCTION, .a = offset });
 
-	if (!a || !a->ret || !a->text[0])
+	if (!reply || !reply->ret || !reply->text[0])
 		return false;
-	*out = (struct object_function){ a->text[0], a->v[0], a->v[1] };
-	*at = a->v[2];
+	*out = (struct object_function){ reply->text[0], reply->v[0], reply->v[1] };
+	*at = reply->v[2];
 	return true;
 }
 
 bool object_line(struct object *o, __u64 addr, struct source_place *out)
 {
-	const struct answer *a = ask(o, (struct answer){ .op = NAMING_LINE, .a = addr });
+	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_LINE, .a = addr });
 
-	if (!a || !a->ret || !a->text[0])
+	if (!reply || !reply->ret || !reply->text[0])
 		return false;
-	*out = (struct source_place){ a->text[0], a->text[1], (int)a->v[0] };
+	*out = (struct source_place){ reply->text[0], reply->text[1], (int)reply->v[0] };
 	return true;
 }
 

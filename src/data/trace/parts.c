@@ -132,16 +132,18 @@ static void add(struct trace_part **parts, size_t *n, const char *file, const ch
 }
 
 /* @base: offset of the first recording in the file. */
-static void add_index(const json_t *index, const char *path, __u64 base, struct trace_part **parts,
+static void add_index(json_t *index, const char *path, __u64 base, struct trace_part **parts,
 		      size_t *n)
 {
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach((json_t *)index, i, one)
+	json_array_foreach(index, i, one)
+	{
 		add(parts, n, path, json_string_value(json_object_get(one, "name")),
 		    base + json_integer_value(json_object_get(one, "offset")),
 		    json_integer_value(json_object_get(one, "bytes")));
+	}
 }
 
 int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, struct err *err)
