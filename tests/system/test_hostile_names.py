@@ -173,7 +173,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (TEXT, 'numa', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (CSV, 'numa', '--by', keys, '--csv'), (JSON, 'numa', '--by', keys, '--json'),
-                            (TEXT, 'c2c'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
+                            (TEXT, 'c2c'), (TEXT, 'c2c', '--all'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
                             (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
