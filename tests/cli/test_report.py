@@ -254,7 +254,7 @@ class Report(unittest.TestCase):
         self.assertEqual((r['rows'], r['total']['samples'], r['total']['sample_share']), ([], 0, None))
         p = run('report', self.file, '--min-lat', '65000')
         self.assertEqual(p.returncode, 0)
-        self.assertIn('selected 0', p.stdout)
+        self.assertIn(' 0 selected; ', p.stdout)
         for command in (['report'], ['dump'], ['replay']):
             for option, part in ((['--min-lat', '65000'], 'latency'), (['-p', '4000'], 'pid'),
                                  (['--comm', 'nobody'], 'comm'), (['-C', '77'], 'cpu')):
@@ -669,7 +669,7 @@ class Report(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn('INCOMPLETE', p.stdout)
         self.assertIn('is incomplete', p.stderr)
-        self.assertIn('5000, selected 5000', p.stdout)
+        self.assertIn(': 5,000 samples; ', p.stdout)
         self.assertFalse(json.loads(run('report', cut, '--json').stdout)['whole'])
 
     def limited(self, *args, seconds=60):
@@ -711,7 +711,8 @@ class Report(unittest.TestCase):
         subprocess.run(['objcopy', '--add-section', f'.gnu_debugdata={packed}', program], check=True)
         status, err, peak = self.limited('report', '--by', 'symbol', path)
         self.assertEqual((status, plain[0]), (0, 0), err)
-        self.assertLess(peak, 64 + 40)
+        # of the process that reads object files, which --max-memory does not limit
+        self.assertLess(peak, 512)
 
     def test_folded(self):
         stacks = os.path.join(self.dir.name, 'stacks.ibs')
