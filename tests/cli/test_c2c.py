@@ -418,7 +418,9 @@ class C2c(unittest.TestCase):
         self.assertRegex(table, rf'\n0x100000000 +\S+ +{re.escape(slots)} ')
         for kind, stdout in (('--csv', 'offset,width,access,.*\n'), ('--json', r'\{.*"line":null,"accesses":\[\](.|\n)*')):
             p = self.c2c('--live', '--line', '7fff00000000', *hot[3:], kind, '1', '1', status=1)
-            self.assertRegex(p.stderr, r'0x7fff00000000 is not among the \d+ hottest lines, .*ibscope record')
+            # in a second of an idle machine there may be none
+            self.assertRegex(p.stderr, r'(0x7fff00000000 is not among the \d+ hottest lines, |no line was accessed often enough '
+                                       r'to be kept; ).*ibscope record')
             self.assertRegex(p.stdout, f'^{stdout}$')
 
     @unittest.skipUnless(shutil.which('perf'), 'no perf here')
