@@ -427,4 +427,4 @@ uninstall:
 clean:
 	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind
 
--include $(shell find $(sort $(O) $(BPF_O)) -name '*.d' 2>/dev/null)
+-include $(shell find $(sort $(O) $(BPF_O)) -name package-root -prune -o -name '*.d' -print 2>/dev/null)

@@ -226,7 +226,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
         with open(files[1], 'r+b') as f:
             f.truncate(os.path.getsize(files[1]) - 40)
         self.assertIn('b is incomplete: the file ends', self.merge(*files, status=1))
-        p = run('report', self.path('all'))
+        p = run('report', '-v', self.path('all'))
         self.assertEqual(p.returncode, 1)
         self.assertRegex(p.stdout, r'file      b \(.*INCOMPLETE')
         # the merged file itself is cut, inside its last recording and before it

@@ -100,12 +100,20 @@ fi
 dir=$(realpath "$1")
 root=$(realpath -m "$2")
 me=$(realpath "$0")
-depends=$(dpkg-deb -f "$dir"/ibscope_*.deb Depends Pre-Depends | sed 's/^[A-Za-z-]*: //' | tr ',' '\n' | sed 's/|.*//; s/(.*)//' | tr -d ' ' | sort -u | paste -sd,)
+dpkg-deb -I "$dir"/ibscope_*.deb >/dev/null || exit
+depends=$(dpkg-deb -f "$dir"/ibscope_*.deb Depends Pre-Depends | sed 's/^[A-Za-z-]*: //' | tr ',' '\n' | sed 's/|.*//; s/(.*)//' | tr -d ' ' | sort -u)
+packages=$(echo systemd-sysv curl procps $depends)
 if [ ! -e "$root.done" ]; then
 	rm -rf "$root"
-	sources=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.list' -o -name '*.sources')
-	# shellcheck disable=SC2086 # several files
-	mmdebstrap --quiet --variant=minbase --include="systemd-sysv,curl,procps,$depends" bookworm "$root" $sources || exit
+	# Packages come by the apt of this machine, as it is configured here: mirrors, proxies, pins.
+	mkdir -p "$root.debs/partial"
+	# shellcheck disable=SC2086 # several packages
+	apt-get -qq -y -o Dir::State::status=/dev/null -o Dir::Cache::archives="$root.debs" -o APT::Sandbox::User=root --no-install-recommends \
+		--download-only install '?essential' apt $packages || exit
+	(cd "$root.debs" && dpkg-scanpackages --multiversion . >Packages) || exit
+	mmdebstrap --quiet --variant=minbase --aptopt='APT::Sandbox::User "root"' --include="${packages// /,}" '' "$root" \
+		"deb [trusted=yes] copy:$root.debs ./" || exit
+	rm -r "$root.debs"
 	touch "$root.done"
 fi
 work=$(mktemp -d)
