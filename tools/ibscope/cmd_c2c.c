@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope c2c: cache lines that threads share. */
 #include "cmd.h"
-#include "c2c_live.h"
-#include "c2c_served.h"
+#include "live_lines/live_lines.h"
+#include "live_lines/served_lines.h"
 #include "cmd_hist.h"
 #include "base/choice.h"
 #include "base/num.h"
+#include "collector/control.h"
 #include "input/recorded.h"
 #include "view/pager.h"
 #include "where/lines_print.h"
@@ -38,7 +39,7 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 
 static int set_feed(void *ctx, const char *arg, struct err *err)
 {
-	return c2c_live_feed(arg, &((struct cmd *)ctx)->feed, err);
+	return live_lines_feed(arg, &((struct cmd *)ctx)->feed, err);
 }
 
 static int set_line(void *ctx, const char *arg, struct err *err)
@@ -77,7 +78,7 @@ static const struct option_row c2c_options[] = {
 	  OPTION_FLAG(struct cmd, csv) },
 	{ "json", 0, NULL, "one JSON object; what is not known is null",
 	  OPTION_FLAG(struct cmd, json) },
-	{ "feed", 0, "LIST", "with --live, " C2C_FEED_HELP, set_feed },
+	{ "feed", 0, "LIST", "with --live, " LIVE_LINES_FEED_HELP, set_feed },
 	{ "live", 0, NULL, "sample now rather than read a recording",
 	  OPTION_FLAG(struct cmd, live) },
 };
@@ -185,7 +186,7 @@ static int check(void *cmd, struct err *err)
 	if (c->feed)
 		return err_set(err, -EINVAL,
 			       "--feed: a recording has all samples; it needs --live");
-	return check_format(c, err) ?: c2c_check_selection(&c->sampling.select, err);
+	return check_format(c, err) ?: live_lines_check_selection(&c->sampling.select, err);
 }
 
 static const char live_usage[] =
@@ -201,7 +202,7 @@ static int prepare_live(void *arg, struct sampling_opts *s, struct err *err)
 {
 	struct cmd *c = arg;
 
-	return check_format(c, err) ?: c2c_live_prepare(s, c->feed, err);
+	return check_format(c, err) ?: live_lines_prepare(s, c->feed, err);
 }
 
 static int print_live(void *arg, struct session *s, const struct snapshot *interval,
@@ -211,7 +212,7 @@ static int print_live(void *arg, struct session *s, const struct snapshot *inter
 	int ret;
 
 	prepare_print(c);
-	ret = c2c_live_interval(&c->print, s, interval, err);
+	ret = live_lines_print(&c->print, s, interval, err);
 	c->found |= !ret;
 	c->missed |= ret > 0;
 	if (ret > 0) /* it may come again */
@@ -236,6 +237,23 @@ static int c2c_live(int argc, char **argv)
 	return !status && c.missed && !c.found ? EXIT_FAILED : status;
 }
 
+static int ask(struct cmd *c, struct served_answer *a, struct err *err)
+{
+	static const char request[] = "hot-lines\n";
+	struct control_answer answer;
+	int ret = control_ask(c->control, request, sizeof(request) - 1, &answer, err);
+
+	if (ret)
+		return ret;
+	a->text = answer.text;
+	a->n = answer.n;
+	if (answer.result != CONTROL_OK)
+		ret = err_set(err, -EIO, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
+	ret = ret ?: served_lines_read(a, &c->in, &c->lines, err) ?: print(c, err);
+	free(answer.text);
+	return ret;
+}
+
 /* Lines of a running collector. What selects samples was given to that. */
 static int c2c_control(int argc, char **argv)
 {
@@ -246,6 +264,7 @@ static int c2c_control(int argc, char **argv)
 		  &c }, /* all but --feed and --live */
 		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
 	};
+	struct served_answer answer = { 0 };
 	struct err err = { "" };
 	int ret = options_parse(argc, argv, sets, ARRAY_SIZE(sets), &err), status = EXIT_USAGE;
 
@@ -259,7 +278,8 @@ static int c2c_control(int argc, char **argv)
 	ret = ret ?: check_format(&c, &err);
 	if (!ret) {
 		prepare_print(&c);
-		ret = c2c_served_ask(c.control, &c.in, &c.lines, &err) ?: print(&c, &err);
+		answer.path = c.control;
+		ret = ask(&c, &answer, &err);
 		status = ret ? EXIT_FAILED : EXIT_DONE;
 	}
 	if (ret)

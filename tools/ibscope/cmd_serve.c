@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope serve: the collector, with optional metrics endpoint, hot lines and profiles. */
 #include "cmd.h"
-#include "c2c_live.h"
-#include "c2c_served.h"
+#include "live_lines/live_lines.h"
+#include "live_lines/served_lines.h"
 #include "collector/collector.h"
 #include "base/signals.h"
 #include "counts/snapshot.h"
@@ -28,8 +28,11 @@ enum {
 	FDS = FD_COLLECTOR + COLLECTOR_FDS
 };
 
-static struct collector *collector;
-static struct push *pushing; /* NULL: no --push, or not started yet */
+struct serve {
+	struct collector *collector;
+	struct web *web;
+	struct push *push; /* NULL: no --push, or not started yet */
+};
 
 static void usage(const struct collector *c)
 {
@@ -49,14 +52,14 @@ struct serve_opts {
 
 static int set_feed(void *ctx, const char *arg, struct err *err)
 {
-	return c2c_live_feed(arg, &((struct serve_opts *)ctx)->feed, err);
+	return live_lines_feed(arg, &((struct serve_opts *)ctx)->feed, err);
 }
 
 static const struct option_row serve_rows[] = {
 	{ "hot-lines", 0, NULL,
 	  "keep the cache lines with the most stores and cache hits, for `ibscope c2c --control`",
 	  OPTION_FLAG(struct serve_opts, hot_lines) },
-	{ "feed", 0, "LIST", "with --hot-lines, " C2C_FEED_HELP, set_feed },
+	{ "feed", 0, "LIST", "with --hot-lines, " LIVE_LINES_FEED_HELP, set_feed },
 	{ "web.listen-address", 0, "ADDR",
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
@@ -92,7 +95,7 @@ static int check_extra(struct collector_settings *set, struct err *err)
 	if (!ret && o->feed && !o->hot_lines)
 		ret = err_set(err, -EINVAL, "--feed needs --hot-lines");
 	if (!ret && o->hot_lines) {
-		ret = c2c_live_prepare(&set->sampling, o->feed, err);
+		ret = live_lines_prepare(&set->sampling, o->feed, err);
 		if (ret)
 			err_prefix(err, "--hot-lines");
 	}
@@ -112,35 +115,32 @@ static const struct collector_extra extra = {
 	.check = check_extra,
 };
 
-/* *out stays NULL without an address. */
-static int open_web(const struct collector_settings *set, struct web **out, struct err *err)
+static int open_web(struct serve *s, struct err *err)
 {
+	const struct collector_settings *set = collector_settings(s->collector);
 	struct web_opts opts = ((const struct serve_opts *)set->extra)->web;
 
 	if (!opts.n_listen)
 		return 0;
 	strcpy(opts.pin_dir, set->pin_dir);
-	return web_listen_all(&opts, out, err) ?: web_start(*out, err);
+	return web_listen_all(&opts, &s->web, err) ?: web_start(s->web, err);
 }
 
-static void open_push(struct collector *c)
+static void open_push(struct serve *s)
 {
-	const struct serve_opts *o = collector_settings(c)->extra;
+	const struct serve_opts *o = collector_settings(s->collector)->extra;
 
 	if (*o->push.url)
-		pushing = push_new(&o->push, collector_session(c), collector_push_counts(c));
+		s->push = push_new(&o->push, collector_session(s->collector),
+				   collector_push_counts(s->collector));
 }
 
-static int print_lines(FILE *f, struct err *err)
+static void closing(void *arg)
 {
-	return c2c_served_answer(collector, f, err);
-}
+	const struct serve *s = arg;
 
-static void closing(void)
-{
-	c2c_served_closing(collector);
-	if (pushing)
-		push_closing(pushing);
+	if (s->push)
+		push_closing(s->push);
 }
 
 /* In ms; -1: no limit. */
@@ -150,110 +150,109 @@ static int shorter(int a, int b)
 }
 
 /* Delay a flood of requests, so that it costs no samples. Return: as shorter(). */
-static int prepare_web(struct collector *c, const struct web *web, struct pollfd *fd)
+static int prepare_web(const struct serve *s, struct pollfd *fd)
 {
-	double wait_s = web ? collector_work_wait(c, IBS_WORK_WEB) : 0;
+	double wait_s = s->web ? collector_work_wait(s->collector, IBS_WORK_WEB) : 0;
 
-	*fd = (struct pollfd){ .fd = web && wait_s <= 0 ? web_fd(web) : -1, .events = POLLIN };
+	*fd = (struct pollfd){ .fd = s->web && wait_s <= 0 ? web_fd(s->web) : -1,
+			       .events = POLLIN };
 	if (wait_s > 0)
 		return ceil(wait_s * 1000);
-	return web ? web_timeout_ms(web) : -1;
+	return s->web ? web_timeout_ms(s->web) : -1;
 }
 
-static void run_web(struct collector *c, struct web *web)
+static void run_web(const struct serve *s)
 {
 	__u64 began = collector_work_begin();
 
-	web_run(web);
-	collector_work_end(c, IBS_WORK_WEB, began);
+	web_run(s->web);
+	collector_work_end(s->collector, IBS_WORK_WEB, began);
 }
 
-static int loop(struct collector *c, struct web *web, int sigfd, struct err *err)
+static int loop(const struct serve *s, int sigfd, struct err *err)
 {
 	int ret = 0;
 
 	while (!ret) {
 		struct pollfd fds[FDS] = { [FD_SIGNAL] = { .fd = sigfd, .events = POLLIN } };
-		int ms = shorter(collector_prepare(c, fds + FD_COLLECTOR),
-				 prepare_web(c, web, &fds[FD_WEB]));
+		int ms = shorter(collector_prepare(s->collector, fds + FD_COLLECTOR),
+				 prepare_web(s, &fds[FD_WEB]));
 		struct signalfd_siginfo sig;
 		__u64 woken_ns;
 
-		ms = shorter(ms, c2c_served_run(c));
-		if (pushing)
-			ms = shorter(ms, push_prepare(pushing, fds + FD_PUSH));
+		if (s->push)
+			ms = shorter(ms, push_prepare(s->push, fds + FD_PUSH));
 		else
 			fds[FD_PUSH].fd = fds[FD_PUSH + 1].fd = -1;
 		poll(fds, FDS, ms);
 		woken_ns = clock_ns(CLOCK_MONOTONIC);
 		if (fds[FD_WEB].fd >= 0)
-			run_web(c, web);
+			run_web(s);
 		if (read(sigfd, &sig, sizeof(sig)) == sizeof(sig)) {
 			if (sig.ssi_signo != SIGHUP)
 				break;
-			collector_reload(c);
+			collector_reload(s->collector);
 		}
-		if (pushing)
-			collector_set_push(c, &(struct reading_push){ push_pending(pushing),
-								      push_failure(pushing),
-								      push_given_up(pushing) });
-		ret = collector_run(c, fds + FD_COLLECTOR, err);
-		if (!ret && pushing)
-			push_run(pushing, woken_ns);
+		if (s->push)
+			collector_set_push(s->collector,
+					   &(struct reading_push){ push_pending(s->push),
+								   push_failure(s->push),
+								   push_given_up(s->push) });
+		ret = collector_run(s->collector, fds + FD_COLLECTOR, err);
+		if (!ret && s->push)
+			push_run(s->push, woken_ns);
 	}
 	return ret;
 }
 
-static int serve(struct collector *c, struct err *err)
+static int serve(struct serve *s, struct err *err)
 {
-	struct web *web = NULL;
 	int ret, sigfd = signals_open(true, err);
 
 	if (sigfd < 0)
 		return sigfd;
 	signal(SIGPIPE, SIG_IGN); /* readers of the log and HTTP clients may go away */
-	collector = c;
-	ret = collector_open(c, err);
-	ret = ret ?: open_web(collector_settings(c), &web, err);
+	ret = collector_open(s->collector, err);
+	ret = ret ?: open_web(s, err);
 	if (!ret)
-		open_push(c);
-	ret = ret ?: loop(c, web, sigfd, err);
-	push_free(pushing);
-	pushing = NULL;
-	web_close(web);
-	ret = collector_finish(c, ret, err);
+		open_push(s);
+	ret = ret ?: loop(s, sigfd, err);
+	push_free(s->push);
+	s->push = NULL;
+	web_close(s->web);
+	ret = collector_finish(s->collector, ret, err);
 	close(sigfd);
 	return ret;
 }
 
 int cmd_serve(int argc, char **argv)
 {
+	struct serve s = { 0 };
 	const struct collector_opts opts = {
 		.argc = argc,
 		.argv = argv,
 		.extra = &extra,
-		.print_lines = print_lines,
 		.closing = closing,
+		.arg = &s,
 	};
-	struct collector *c;
 	struct err err = { "" };
-	int status = EXIT_DONE, ret = collector_new(&opts, &c, &err);
-	const struct collector_settings *set = ret < 0 ? NULL : collector_settings(c);
+	int status = EXIT_DONE, ret = collector_new(&opts, &s.collector, &err);
+	const struct collector_settings *set = ret < 0 ? NULL : collector_settings(s.collector);
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
 	if (ret < 0) {
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
 	} else if (ret == OPTIONS_HELP) {
-		usage(c);
+		usage(s.collector);
 	} else if (!ret && set->config_check) {
 		log_info("configuration OK");
 	} else if (!ret && set->sampling.select.explain) {
 		status = sampling_explain(&set->sampling, false);
-	} else if (!ret && serve(c, &err)) {
+	} else if (!ret && serve(&s, &err)) {
 		log_error("%s", err.text);
-		status = collector_usage_error(c) ? EXIT_USAGE : EXIT_FAILED;
+		status = collector_usage_error(s.collector) ? EXIT_USAGE : EXIT_FAILED;
 	}
-	collector_free(c);
+	collector_free(s.collector);
 	return status;
 }

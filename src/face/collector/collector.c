@@ -39,6 +39,7 @@ void collector_free(struct collector *c)
 	session_free(c->session);
 	settings_close(&c->set);
 	live_options_free(&c->live);
+	served_lines_free(&c->lines);
 	free(c->source.config_text);
 	free(c);
 }
@@ -103,11 +104,6 @@ void collector_set_push(struct collector *c, const struct reading_push *now)
 struct ibs_push_counts *collector_push_counts(struct collector *c)
 {
 	return &c->pushed;
-}
-
-struct ibs_lines_counts *collector_lines_counts(struct collector *c)
-{
-	return &c->event[0].status.lines;
 }
 
 double collector_work_wait(struct collector *c, enum ibs_work kind)
@@ -222,6 +218,8 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 	const bool changed = fds[FD_CGROUPS].fd >= 0 && fds[FD_CGROUPS].revents;
 	int ret = 0;
 
+	if (!c->broken)
+		served_lines_run(&c->lines, c->session, keeps_lines(c), &c->event[0].status.lines);
 	answer(c, c->control, IBS_WORK_CONTROL);
 	answer(c, c->users, IBS_WORK_USERS);
 	if (c->broken) {

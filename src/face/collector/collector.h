@@ -56,9 +56,6 @@ struct ibs_push_counts *collector_push_counts(struct collector *c);
 /* What `ctl status` prints of --push besides the counts; @now->failure must stay valid. */
 void collector_set_push(struct collector *c, const struct reading_push *now);
 
-/* Counts of --hot-lines. The caller adds to the sums, which include those of earlier collectors. */
-struct ibs_lines_counts *collector_lines_counts(struct collector *c);
-
 /* True if invalid user input caused the failure. */
 bool collector_usage_error(const struct collector *c);
 

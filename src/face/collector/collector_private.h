@@ -9,6 +9,7 @@
 #include "work_limit.h"
 #include "pins/pins.h"
 #include "clock_watch.h"
+#include "live_lines/served_lines.h"
 #include "status/reading.h"
 #include "sampler/sampler.h"
 
@@ -76,10 +77,17 @@ struct collector {
 	double warned_s[IBS_WORK_N];
 	struct clock_watch clock;
 	bool clock_watched;
+	struct served_lines lines;
 };
 
 #define for_each_event(e, c) \
 	for (struct collector_event *e = (c)->event; e < (c)->event + (c)->n_events; e++)
+
+/* Does it keep hot lines? */
+static inline bool keeps_lines(const struct collector *c)
+{
+	return c->set.sampling.sampler.line_sets;
+}
 
 static inline const struct session_event *opened(const struct collector_event *e)
 {

@@ -129,7 +129,9 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_s() * 1e6));
 	if (c->opts.closing)
-		c->opts.closing();
+		c->opts.closing(c->opts.arg);
+	if (keeps_lines(c))
+		served_lines_take(&c->lines, c->session, &c->event[0].status.lines);
 	session_stop(c->session);
 	status_update(c, now_s(), err);
 	old = settings_replace(c, fresh);

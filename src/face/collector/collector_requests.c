@@ -415,12 +415,20 @@ static enum control_result hot_lines(struct collector *c, const struct control_r
 {
 	if (no_lines(r, err))
 		return CONTROL_USAGE;
-	if (r->uid)
+	if (r->uid) {
 		err_set(err, -EPERM,
 			"hot-lines: only root may ask, since the answer has physical addresses");
-	else if (!c->opts.print_lines(out, err))
-		return CONTROL_OK;
-	return CONTROL_FAILED;
+		return CONTROL_FAILED;
+	}
+	if (!keeps_lines(c)) {
+		err_set(err, -ENODATA,
+			"the collector keeps no hot lines: start it with --hot-lines");
+		return CONTROL_FAILED;
+	}
+	if (!c->lines.n) /* what there is, rather than nothing */
+		served_lines_take(&c->lines, c->session, &c->event[0].status.lines);
+	served_lines_answer(&c->lines, c->session, out);
+	return CONTROL_OK;
 }
 
 /* The main loop reads the signal after the answer is sent. */

@@ -65,10 +65,9 @@ struct collector_opts {
 	int argc;
 	char **argv;			     /* kept */
 	const struct collector_extra *extra; /* NULL: no other options */
-	/* Answers `hot-lines`, for root only. Return: 0 or a negative errno with @err. */
-	int (*print_lines)(FILE *f, struct err *err);
 	/* Called before the sampler is closed and another one opened; may be NULL. */
-	void (*closing)(void);
+	void (*closing)(void *arg);
+	void *arg;
 };
 
 #define COLLECTOR_EVENTS SESSION_EVENTS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The hot lines of a running sampler, as the tables of c2c. */
-#include "c2c_live.h"
+#include "live_lines.h"
 
 #include "base/choice.h"
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 #include "capture/record_info.h"
 #include "trace/tasks.h"
 
-int c2c_check_selection(const struct select_options *o, struct err *err)
+int live_lines_check_selection(const struct select_options *o, struct err *err)
 {
 	const struct selection *sel = &o->sel;
 	const struct lines_selection hides = {
@@ -28,7 +28,7 @@ int c2c_check_selection(const struct select_options *o, struct err *err)
 		       why.text);
 }
 
-int c2c_live_feed(const char *arg, __u32 *feed, struct err *err)
+int live_lines_feed(const char *arg, __u32 *feed, struct err *err)
 {
 	struct choices c = { "--feed", "kind of sample", line_feed_name, 0 };
 	unsigned int list[32], n = 0;
@@ -47,12 +47,12 @@ int c2c_live_feed(const char *arg, __u32 *feed, struct err *err)
 	return ret;
 }
 
-int c2c_live_prepare(struct sampling_opts *s, __u32 feed, struct err *err)
+int live_lines_prepare(struct sampling_opts *s, __u32 feed, struct err *err)
 {
 	struct trace_pmu pmu = { .op = true };
 	const struct trace_info info = { .format = "ibscope", .pmu = &pmu, .n_pmus = 1 };
 	struct err why;
-	int ret = c2c_check_selection(&s->select, err);
+	int ret = live_lines_check_selection(&s->select, err);
 
 	if (ret)
 		return ret;
@@ -78,8 +78,8 @@ static int add_task(const struct trace_event *ev, void *arg, struct err *err)
 	return 0;
 }
 
-int c2c_live_names(struct tasks *tasks, struct session *s, const struct hot_window *w,
-		   struct err *err)
+int live_lines_names(struct tasks *tasks, struct session *s, const struct hot_window *w,
+		     struct err *err)
 {
 	struct task_choice choice = { 0 };
 	int ret = 0;
@@ -134,7 +134,7 @@ static int print_window(const struct lines_print *like, struct session *s,
 	set = lines_new(&opts);
 	lines_add_window(set, window);
 	tasks = tasks_new();
-	ret = c2c_live_names(tasks, s, window, err);
+	ret = live_lines_names(tasks, s, window, err);
 	ret = ret ?: symbols_new(&of, &symbols, err);
 	screen_of(stdout, &screen);
 	print.screen = &screen;
@@ -151,7 +151,7 @@ static int print_window(const struct lines_print *like, struct session *s,
 	return ret;
 }
 
-struct hot_window *c2c_live_window(struct session *s, size_t most)
+struct hot_window *live_lines_window(struct session *s, size_t most)
 {
 	const struct session_event *e = session_event(s, 0);
 	struct hot_table *table = xcalloc(e->opts.n_cpus, sizeof(*table));
@@ -175,10 +175,10 @@ struct hot_window *c2c_live_window(struct session *s, size_t most)
 	return out;
 }
 
-int c2c_live_interval(const struct lines_print *print, struct session *s,
-		      const struct snapshot *interval, struct err *err)
+int live_lines_print(const struct lines_print *print, struct session *s,
+		     const struct snapshot *interval, struct err *err)
 {
-	struct hot_window *window = c2c_live_window(s, SIZE_MAX);
+	struct hot_window *window = live_lines_window(s, SIZE_MAX);
 	int ret = print_window(print, s, window, &interval->ledger, err);
 
 	free(window);
