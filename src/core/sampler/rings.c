@@ -39,7 +39,6 @@ struct rings {
 	const unsigned long *bell_rung;
 	char *batch;
 	struct ibs_record_extra *extra; /* of the batch; NULL: not recorded */
-	__u64 taken;
 	__u64 last_ns;
 	unsigned int delay_ms;
 };
@@ -209,7 +208,6 @@ static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct
 	release(r);
 	if (!n)
 		return 0;
-	r->taken += n;
 	if (r->raw)
 		batch.raw = (const struct ibs_record_raw *)r->batch;
 	else
@@ -326,11 +324,6 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	ret = hand_over(r, n, cb, arg, err);
 	plan(r, fullest);
 	return ret;
-}
-
-__u64 rings_taken(const struct rings *r)
-{
-	return r->taken;
 }
 
 int rings_fd(const struct rings *r)

@@ -72,9 +72,6 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
  */
 void rings_join(struct rings *r, const struct rings *other, __s32 first_stack);
 
-/* Records taken since rings_open(). */
-__u64 rings_taken(const struct rings *r);
-
 /* Readable if a ring has become more than half full since the last rings_drain(). */
 int rings_fd(const struct rings *r);
 

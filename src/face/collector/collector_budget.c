@@ -135,6 +135,84 @@ static int open_governor(struct collector_event *e, struct err *err)
 	return 0;
 }
 
+/* The cost of a sample without the program: given, measured or assumed. */
+
+/*
+ * Used if the cost cannot be measured; the same for all processors: some 1,600 instructions of
+ * interrupt and driver, including a dozen MSR accesses, take 1 to 1.5 us at 3 to 4 GHz; rounded up.
+ */
+#define NMI_ASSUMED_NS 2000
+
+#define CALIBRATE_S 0.4
+
+/* Prefer the current CPU. */
+static unsigned int choose_cpu(const struct session_event *s)
+{
+	int here = sched_getcpu();
+
+	for (size_t i = 0; i < s->opts.n_cpus; i++)
+		if ((int)s->opts.cpus[i] == here)
+			return here;
+	return s->opts.cpus[0];
+}
+
+static void measure(struct collector_event *e)
+{
+	struct budget *b = &e->budget;
+	unsigned int cpu = choose_cpu(opened(e));
+	struct sample_cost cost;
+	struct err why = { "" };
+
+	if (sample_cost_floor(&opened(e)->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
+		b->measured_ns = -1;
+		log_info("the cost of a sample without BPF cannot be measured (%s); assuming %d ns",
+			 why.text, NMI_ASSUMED_NS);
+		return;
+	}
+	b->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
+	log_info("measured %.0f ns (+-%.0f) per sample of %s without BPF, on CPU %u", cost.ns,
+		 cost.spread_ns, opened(e)->spec->pmu, cpu);
+}
+
+static bool must_measure(const struct collector_event *e)
+{
+	return !e->c->set.nmi_ns && !e->budget.measured_ns &&
+	       e->status.nmi_source != IBS_NMI_MEASURED;
+}
+
+/* Nothing else may sample while calibrate_all() measures. */
+static bool must_calibrate(struct collector *c)
+{
+	bool must = false;
+
+	for_each_event (e, c)
+		must |= must_measure(e);
+	return must;
+}
+
+static void calibrate(struct collector_event *e)
+{
+	struct budget *b = &e->budget;
+
+	b->nmi_ns = e->c->set.nmi_ns;
+	b->nmi_source = IBS_NMI_GIVEN;
+	if (e->c->set.nmi_ns)
+		return;
+	if (must_measure(e))
+		measure(e);
+	else if (!b->measured_ns) /* an earlier collector has measured it */
+		b->measured_ns = e->status.nmi_ns;
+	b->nmi_ns = b->measured_ns > 0 ? b->measured_ns : NMI_ASSUMED_NS;
+	b->nmi_source = b->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
+}
+
+/* Set budget.nmi_ns of all events, between session_open() and sampler_start(). Measures once. */
+static void calibrate_all(struct collector *c)
+{
+	for_each_event (e, c)
+		calibrate(e);
+}
+
 int budget_open(struct collector *c, struct err *err)
 {
 	const struct session_event *first = opened(c->event);
@@ -152,7 +230,7 @@ int budget_open(struct collector *c, struct err *err)
 		ret = ret ?: open_governor(e, err);
 	if (ret)
 		return ret;
-	collector_calibrate(c);
+	calibrate_all(c);
 	for_each_event (e, c)
 		check_allowance(e);
 	work_limit_set_budget(&c->work, c->set.max_overhead, sampler_n_cpus(first->sampler));
@@ -165,7 +243,7 @@ int budget_reopen(struct collector *c, bool *paused, struct err *err)
 {
 	int ret;
 
-	*paused = collector_must_calibrate(c);
+	*paused = must_calibrate(c);
 	if (*paused)
 		session_stop(c->session);
 	ret = budget_open(c, err);
@@ -389,78 +467,4 @@ void budget_status(struct collector *c, double now_s)
 	st->overhead_ns = c->cost_before_ns + cost_ns;
 	st->kernel_rate = c->max_rate;
 	st->rss_max = c->rss_max;
-}
-
-/*
- * Used if the cost cannot be measured; the same for all processors: some 1,600 instructions of
- * interrupt and driver, including a dozen MSR accesses, take 1 to 1.5 us at 3 to 4 GHz; rounded up.
- */
-#define NMI_ASSUMED_NS 2000
-
-#define CALIBRATE_S 0.4
-
-/* Prefer the current CPU. */
-static unsigned int choose_cpu(const struct session_event *s)
-{
-	int here = sched_getcpu();
-
-	for (size_t i = 0; i < s->opts.n_cpus; i++)
-		if ((int)s->opts.cpus[i] == here)
-			return here;
-	return s->opts.cpus[0];
-}
-
-static void measure(struct collector_event *e)
-{
-	struct budget *b = &e->budget;
-	unsigned int cpu = choose_cpu(opened(e));
-	struct sample_cost cost;
-	struct err why = { "" };
-
-	if (sample_cost_floor(&opened(e)->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
-		b->measured_ns = -1;
-		log_info("the cost of a sample without BPF cannot be measured (%s); assuming %d ns",
-			 why.text, NMI_ASSUMED_NS);
-		return;
-	}
-	b->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
-	log_info("measured %.0f ns (+-%.0f) per sample of %s without BPF, on CPU %u", cost.ns,
-		 cost.spread_ns, opened(e)->spec->pmu, cpu);
-}
-
-static bool must_measure(const struct collector_event *e)
-{
-	return !e->c->set.nmi_ns && !e->budget.measured_ns &&
-	       e->status.nmi_source != IBS_NMI_MEASURED;
-}
-
-bool collector_must_calibrate(struct collector *c)
-{
-	bool must = false;
-
-	for_each_event (e, c)
-		must |= must_measure(e);
-	return must;
-}
-
-static void calibrate(struct collector_event *e)
-{
-	struct budget *b = &e->budget;
-
-	b->nmi_ns = e->c->set.nmi_ns;
-	b->nmi_source = IBS_NMI_GIVEN;
-	if (e->c->set.nmi_ns)
-		return;
-	if (must_measure(e))
-		measure(e);
-	else if (!b->measured_ns) /* an earlier collector has measured it */
-		b->measured_ns = e->status.nmi_ns;
-	b->nmi_ns = b->measured_ns > 0 ? b->measured_ns : NMI_ASSUMED_NS;
-	b->nmi_source = b->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
-}
-
-void collector_calibrate(struct collector *c)
-{
-	for_each_event (e, c)
-		calibrate(e);
 }

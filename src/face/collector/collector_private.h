@@ -121,14 +121,6 @@ void budget_status(struct collector *c, double now_s);
 
 void budget_close(struct collector *c);
 
-/* The cost of a sample without the program: given, measured or assumed. */
-
-/* True if collector_calibrate() will measure; nothing else may sample meanwhile. */
-bool collector_must_calibrate(struct collector *c);
-
-/* Set budget.nmi_ns of all events, between session_open() and sampler_start(). Measures once. */
-void collector_calibrate(struct collector *c);
-
 /*
  * Start watching the machine: status_tick() detects, logs and counts clock changes, suspends and
  * other users of the PMU. Call after each session_open().

@@ -23,7 +23,7 @@ void buf_text(struct metrics_buf *b, const char *s)
 	buf_put(b, s, strlen(s));
 }
 
-void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after)
+static void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after)
 {
 	char digits[20];
 	int n = sizeof(digits);

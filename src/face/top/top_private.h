@@ -59,16 +59,11 @@ struct top {
 
 /* The number of the interval that is shown, as history_frame() counts. */
 size_t top_shown(const struct top *t);
-/* The level that the options ask for, or the first that the source can tell apart. */
-void top_first_level(struct top *t);
 void top_cycle(struct top *t);
 void top_zoom_in(struct top *t);  /* into the selected row */
 void top_zoom_out(struct top *t); /* of the last of n_zooms */
-void top_leave_zooms(struct top *t);
 unsigned int top_row_labels(const struct top *t);
 const char *top_level_name(const struct top *t);
-/* Is the group in what the view has gone into? */
-bool top_in_zoom(struct top *t, const struct group *g);
 /* Make `table` current. */
 void top_update(struct top *t);
 /* From the instructions back to the table. */

@@ -69,7 +69,8 @@ unsigned int top_labels(const struct top *t)
 	return labels;
 }
 
-bool top_in_zoom(struct top *t, const struct group *g)
+/* Is the group in what the view has gone into? */
+static bool in_zoom(struct top *t, const struct group *g)
 {
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		if (table_group_hash(g, t->zoom[i].labels, history_name, t->history) !=
@@ -80,8 +81,8 @@ bool top_in_zoom(struct top *t, const struct group *g)
 
 bool top_in_row(struct top *t, const struct group *g)
 {
-	return top_in_zoom(t, g) && table_group_hash(g, top_row_labels(t), history_name,
-						     t->history) == t->hash[t->cursor];
+	return in_zoom(t, g) && table_group_hash(g, top_row_labels(t), history_name, t->history) ==
+					t->hash[t->cursor];
 }
 
 const char *top_function(struct top *t)
@@ -222,13 +223,14 @@ void top_zoom_out(struct top *t)
 	clear_zoom(z);
 }
 
-void top_leave_zooms(struct top *t)
+static void leave_zooms(struct top *t)
 {
 	while (t->n_zooms)
 		clear_zoom(&t->zoom[--t->n_zooms]);
 }
 
-void top_first_level(struct top *t)
+/* The level that the options ask for, or the first that the source can tell apart. */
+static void first_level(struct top *t)
 {
 	t->level = t->opts.labels ? level_of(t->opts.labels) : CONTAINERS;
 	if (t->level >= 0 && !possible(t, t->level))
@@ -314,7 +316,7 @@ static void leave_zoom_only(struct top *t)
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->shown.n_groups; i++) {
-		if (top_in_zoom(t, &t->shown.groups[i]))
+		if (in_zoom(t, &t->shown.groups[i]))
 			t->shown.groups[n++] = t->shown.groups[i];
 		else
 			group_free(&t->shown.groups[i]);
@@ -504,7 +506,7 @@ struct top *top_new(const struct top_opts *opts)
 	t->history = history_new();
 	t->opts = *opts;
 	t->sort = opts->sort;
-	top_first_level(t);
+	first_level(t);
 	return t;
 }
 
@@ -514,7 +516,7 @@ void top_free(struct top *t)
 		return;
 	forget_table(t);
 	top_leave_function(t);
-	top_leave_zooms(t);
+	leave_zooms(t);
 	history_free(t->history);
 	free(t);
 }
