@@ -477,6 +477,26 @@ static void record_init(struct record *r)
 		r->filed[i].pmu_exact = true;
 }
 
+static int sample(struct record *r, struct err *err)
+{
+	sigset_t open;
+	int ret;
+
+	of_launcher = r->per_rank;
+	catch_signals();
+	block_signals(true, &open);
+	ret = record_rank_meet(r, err);
+	ret = ret ?: session_open(r->session, &r->sampling, err);
+	ret = ret ?: run(r, &open, err);
+	rank_meeting_close(r->meeting);
+	r->meeting = NULL;
+	if (ret)
+		log_error("%s", err->text);
+	ret = session_end(r->session, interrupted, ret);
+	record_rank_end(r);
+	return ret;
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct option_row rows[RECORD_OPTIONS_MAX];
@@ -487,7 +507,6 @@ int cmd_record(int argc, char **argv)
 		{ "Output", record_options, record_n_options, &r },
 	};
 	struct err err = { "" };
-	sigset_t open;
 	int ret, words;
 
 	record_init(&r);
@@ -520,24 +539,7 @@ int cmd_record(int argc, char **argv)
 		close_record(&r);
 		return EXIT_USAGE;
 	}
-	if (record_rank_follows(&r)) {
-		ret = record_rank_follow(&r);
-		close_record(&r);
-		record_rank_raise(&r);
-		return ret;
-	}
-	of_launcher = r.per_rank;
-	catch_signals();
-	block_signals(true, &open);
-	ret = record_rank_meet(&r, &err);
-	ret = ret ?: session_open(r.session, &r.sampling, &err);
-	ret = ret ?: run(&r, &open, &err);
-	rank_meeting_close(r.meeting);
-	r.meeting = NULL;
-	if (ret)
-		log_error("%s", err.text);
-	ret = session_end(r.session, interrupted, ret);
-	record_rank_end(&r);
+	ret = record_rank_follows(&r) ? record_rank_follow(&r) : sample(&r, &err);
 	close_record(&r);
 	record_rank_raise(&r);
 	return ret;

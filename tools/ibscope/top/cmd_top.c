@@ -378,56 +378,68 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	return ret;
 }
 
+static int check(struct top_cmd *c, const struct sampling_opts *none, bool *selects,
+		 struct err *err)
+{
+	int ret;
+
+	/* padding is equal, since none is a copy */
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
+	*selects = memcmp(none, &c->sampling, sizeof(*none));
+	ret = top_check_options(c, *selects, err);
+	if (!ret && !c->once && (c->html || c->width))
+		ret = err_set(err, -EINVAL, "--%s works with --once only",
+			      c->html ? "html" : "size");
+	return ret ?: sampling_check(&c->sampling, err);
+}
+
+/* @selects: set to whether options of sampling are given. Return: as options_parse() */
+static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct err *err)
+{
+	const struct option_set sets[] = {
+		{ "Screen", top_options, top_n_options, c },
+		{ "Sampling", sampling_options, sampling_n_options, &c->sampling },
+		{ "Selection", select_option_rows, select_option_n_rows, &c->sampling.select },
+	};
+	struct sampling_opts none;
+	int ret;
+
+	sampling_init(&c->sampling);
+	c->sampling.labels = 0;
+	memcpy(&none, &c->sampling, sizeof(none));
+	top_keep_command(c, argc, argv);
+	ret = options_parse(argc, argv, sets, ARRAY_SIZE(sets), err);
+	if (ret == OPTIONS_HELP)
+		top_usage(stdout, sets, ARRAY_SIZE(sets));
+	if (ret)
+		return ret;
+	if (optind < argc)
+		return err_set(err, -EINVAL,
+			       "unexpected argument '%s'; to measure a command, use ibscope hist "
+			       "-- COMMAND",
+			       argv[optind]);
+	none.labels = c->sampling.labels;
+	if (c->pin_dir || c->user_socket) { /* -e chooses one of the collector's events */
+		none.event[0].spec = c->sampling.event[0].spec;
+		none.n_events = c->sampling.n_events;
+		memcpy(none.events, c->sampling.events, sizeof(none.events));
+	}
+	return check(c, &none, selects, err);
+}
+
 int cmd_top(int argc, char **argv)
 {
 	struct top_cmd c = { .top = { .sort = TABLE_CYCLES, .interval_s = DEFAULT_INTERVAL_S },
 			     .sigfd = -1 };
-	const struct option_set sets[] = {
-		{ "Screen", top_options, top_n_options, &c },
-		{ "Sampling", sampling_options, sampling_n_options, &c.sampling },
-		{ "Selection", select_option_rows, select_option_n_rows, &c.sampling.select },
-	};
-	struct sampling_opts none;
 	struct err err = { "" };
 	bool selects = false;
-	int ret;
+	int ret = parse(&c, argc, argv, &selects, &err);
 
-	sampling_init(&c.sampling);
-	c.sampling.labels = 0;
-	memcpy(&none, &c.sampling, sizeof(none));
-	top_keep_command(&c, argc, argv);
-	ret = options_parse(argc, argv, sets, 3, &err);
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			top_usage(stdout, sets, 3);
-		sampling_free(&c.sampling);
-		return EXIT_DONE;
-	}
-	if (!ret && optind < argc)
-		ret = err_set(&err, -EINVAL,
-			      "unexpected argument '%s'; to measure a command, use ibscope hist -- "
-			      "COMMAND",
-			      argv[optind]);
-	if (!ret) {
-		none.labels = c.sampling.labels;
-		if (c.pin_dir || c.user_socket) { /* -e chooses one of the collector's events */
-			none.event[0].spec = c.sampling.event[0].spec;
-			none.n_events = c.sampling.n_events;
-			memcpy(none.events, c.sampling.events, sizeof(none.events));
-		}
-		/* padding is equal, since none is a copy */
-		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
-		selects = memcmp(&none, &c.sampling, sizeof(none));
-		ret = top_check_options(&c, selects, &err);
-	}
-	if (!ret && !c.once && (c.html || c.width))
-		ret = err_set(&err, -EINVAL, "--%s works with --once only",
-			      c.html ? "html" : "size");
-	ret = ret ?: sampling_check(&c.sampling, &err);
 	if (ret) {
-		log_error("%s", err.text);
+		if (ret < 0)
+			log_error("%s", err.text);
 		sampling_free(&c.sampling);
-		return EXIT_USAGE;
+		return ret < 0 ? EXIT_USAGE : EXIT_DONE;
 	}
 	if (c.sampling.select.explain) {
 		ret = c.input.file ? recorded_explain(&c.sampling.select)
