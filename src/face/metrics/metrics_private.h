@@ -48,11 +48,13 @@ void metrics_groups_free(struct metrics_groups *all);
 
 /* --- a reading --- */
 
+#define METRICS_EVENTS 2
+
 struct metrics_facts {
 	enum metrics_state state;
-	struct reading reading;		    /* if READ */
-	const struct metrics_facts *second; /* of the other event; NULL: none */
-	__u64 ended;			    /* samples of groups that have no series any more */
+	unsigned int n_events;			/* 0 unless READ; with two, the first is ibs_op */
+	struct reading reading[METRICS_EVENTS]; /* by event, and so are */
+	__u64 ended[METRICS_EVENTS];		/* samples of groups that have no series any more */
 	struct metrics_self self;
 	/* As Prometheus client libraries report it; NAN: unknown. */
 	struct process_stats {
@@ -62,19 +64,12 @@ struct metrics_facts {
 
 void process_stats_read(struct process_stats *out);
 
-/* Counters are of samples of ibs_fetch. */
-static inline bool facts_of_fetch(const struct metrics_facts *f)
-{
-	return f->state == METRICS_READ && ibs_metric_of_fetch(reading_metric(&f->reading.meta));
-}
-
 /* Immutable. */
 struct metrics {
 	struct metrics_facts facts;
 	struct metrics_opts opts;
-	struct metrics_groups groups;
-	char *why;		/* there are no counters; NULL: there are */
-	struct metrics *second; /* of ibs_fetch, if both events are sampled; else NULL */
+	struct metrics_groups groups[METRICS_EVENTS];
+	char *why; /* there are no counters; NULL: there are */
 };
 
 /* --- writing text --- */
@@ -88,8 +83,9 @@ void buf_text(struct metrics_buf *b, const char *s);
 /* Number of group metrics. */
 extern const unsigned int group_metrics;
 
-/* A group metric: NULL if the reading lacks it, as all latencies but the one histogrammed. */
-const struct group_metric *group_metric_at(const struct metrics *m, unsigned int i);
+/* A group metric: NULL if the reading of the event lacks it, as all latencies but the one histogrammed. */
+const struct group_metric *group_metric_at(const struct metrics *m, unsigned int event,
+					   unsigned int i);
 const struct metric_head *group_metric_head(const struct group_metric *row);
 void group_metric_put(struct metrics_buf *b, const struct metrics *m,
 		      const struct group_metric *row, enum metrics_format format,

@@ -50,39 +50,44 @@ static int compare_samples(const void *pa, const void *pb)
 
 static int read_counts(struct metrics *m, const struct metrics_source *src, struct err *err)
 {
-	struct pass p = { .src = src, .groups = &m->groups };
+	const unsigned int event = m->facts.n_events++;
+	struct reading *reading = &m->facts.reading[event];
+	struct metrics_groups *groups = &m->groups[event];
+	struct pass p = { .src = src, .groups = groups };
 	struct ledger counted = {};
 	int ret = -EUCLEAN;
 
-	reading_begin(&m->facts.reading, src->meta);
-	m->groups.by = src->meta->layout.by;
-	m->groups.by_path = src->meta->by_path;
-	m->groups.fetch = ibs_metric_of_fetch(src->meta->layout.metric);
+	reading_begin(reading, src->meta);
+	groups->by = src->meta->layout.by;
+	groups->by_path = src->meta->by_path;
+	groups->fetch = ibs_metric_of_fetch(src->meta->layout.metric);
 	/* a group that is created or folded meanwhile can invalidate a reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
-		metrics_groups_free(&m->groups);
+		metrics_groups_free(groups);
 		p.n = 0;
 		ret = counts_each(src->counts, take_group, &p, &counted, err);
 	}
-	reading_finish(&m->facts.reading, &counted, p.n);
-	m->facts.ended = m->groups.ended;
-	if (!ret && m->groups.n)
-		qsort(m->groups.group, m->groups.n, sizeof(struct metrics_group *),
-		      compare_samples);
+	reading_finish(reading, &counted, p.n);
+	m->facts.ended[event] = groups->ended;
+	if (!ret && groups->n)
+		qsort(groups->group, groups->n, sizeof(struct metrics_group *), compare_samples);
 	return ret;
 }
 
-int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
-		 const struct metrics_self *self, struct metrics **out, struct err *err)
+/* @src: @n of them, one of each event */
+static int read_all(const struct metrics_source *src, unsigned int n,
+		    const struct metrics_opts *opts, const struct metrics_self *self,
+		    struct metrics **out, struct err *err)
 {
 	struct metrics *m = xcalloc(1, sizeof(*m));
 	double begin = now_s();
-	int ret;
+	int ret = 0;
 
 	m->opts = opts->n_edges ? *opts : default_edges[opts->detail];
 	m->opts.detail = opts->detail;
 	m->facts.self = *self;
-	ret = read_counts(m, src, err);
+	for (unsigned int i = 0; !ret && i < n; i++)
+		ret = read_counts(m, &src[i], err);
 	m->facts.self.read_s = now_s() - begin;
 	process_stats_read(&m->facts.process);
 	if (ret) {
@@ -93,6 +98,12 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 	return 0;
 }
 
+int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
+		 const struct metrics_self *self, struct metrics **out, struct err *err)
+{
+	return read_all(src, 1, opts, self, out, err);
+}
+
 static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_name *out)
 {
 	pinned_name(arg, g, out);
@@ -101,25 +112,17 @@ static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 			const struct metrics_self *self, struct metrics **out, struct err *err)
 {
-	struct ibs_meta meta;
-	struct metrics_source src = {
-		.counts = pinned_counts(p), .meta = &meta, .name = name_pinned, .arg = p
-	};
+	struct ibs_meta meta[METRICS_EVENTS];
+	struct metrics_source src[METRICS_EVENTS];
+	unsigned int n = 0;
 
-	int ret;
-
-	pinned_meta(p, &meta);
-	ret = metrics_read(&src, opts, self, out, err);
-	if (ret || !pinned_second(p))
-		return ret;
-	ret = metrics_read_pinned(pinned_second(p), opts, self, &(*out)->second, err);
-	if (ret) {
-		metrics_free(*out);
-		return ret;
+	for (; p && n < METRICS_EVENTS; p = pinned_second(p), n++) {
+		pinned_meta(p, &meta[n]);
+		src[n] = (struct metrics_source){
+			.counts = pinned_counts(p), .meta = &meta[n], .name = name_pinned, .arg = p
+		};
 	}
-	(*out)->facts.second = &(*out)->second->facts;
-	(*out)->facts.self.read_s += (*out)->second->facts.self.read_s;
-	return 0;
+	return read_all(src, n, opts, self, out, err);
 }
 
 struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,
@@ -138,8 +141,8 @@ void metrics_free(struct metrics *m)
 {
 	if (!m)
 		return;
-	metrics_free(m->second);
-	metrics_groups_free(&m->groups);
+	for (unsigned int i = 0; i < m->facts.n_events; i++)
+		metrics_groups_free(&m->groups[i]);
 	free(m->why);
 	free(m);
 }
@@ -155,7 +158,11 @@ const char *metrics_detail_name(unsigned int i)
 
 size_t metrics_bytes(const struct metrics *m)
 {
-	return sizeof(*m) + m->groups.bytes + (m->second ? metrics_bytes(m->second) : 0);
+	size_t bytes = sizeof(*m);
+
+	for (unsigned int i = 0; i < m->facts.n_events; i++)
+		bytes += m->groups[i].bytes;
+	return bytes;
 }
 
 int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err)

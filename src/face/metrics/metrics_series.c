@@ -157,9 +157,9 @@ static void put_src(struct metrics_buf *b, enum src_form form, int src, bool fet
 		put_label(b, fetch ? "fetch" : "src", form_name(form, src, fetch));
 }
 
-static int group_sources(const struct metrics *m)
+static int group_sources(const struct group_metric *row)
 {
-	return layout_sources(reading_metric(&m->facts.reading.meta));
+	return row->fetch ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N;
 }
 
 /* --- counters --- */
@@ -214,14 +214,14 @@ static void put_counters(struct metrics_buf *b, const struct metrics *m,
 	__u64 sum[IBS_LAYOUT_OPS][IBS_SRC_N] = {};
 
 	(void)format;
-	for (int src = 0; src < group_sources(m); src++) {
+	for (int src = 0; src < group_sources(row); src++) {
 		const int first = first_of(form, src, row->fetch);
 
 		for (int op = 0; op < (row->ops ? IBS_LAYOUT_OPS : 1); op++)
 			sum[by_op ? op : 0][first] += row->value(g, op, src);
 	}
 	for (int op = 0; op < (by_op ? IBS_LAYOUT_OPS : 1); op++) {
-		for (int src = 0; src < group_sources(m); src++) {
+		for (int src = 0; src < group_sources(row); src++) {
 			if (!sum[op][src])
 				continue;
 			put_name(b, row->head.name, metric_suffix(&row->head), g);
@@ -240,7 +240,7 @@ static void put_load_misses(struct metrics_buf *b, const struct metrics *m,
 			    const struct group_metric *row, enum metrics_format format,
 			    const struct metrics_group *g)
 {
-	if (reading_metric(&m->facts.reading.meta) == IBS_METRIC_DC_MISS_LAT)
+	if (reading_metric(&m->facts.reading[0].meta) == IBS_METRIC_DC_MISS_LAT)
 		put_counters(b, m, row, format, g);
 }
 
@@ -378,13 +378,13 @@ static void put_latencies(struct metrics_buf *b, const struct metrics *m,
 {
 	const enum src_form form = row->form[m->opts.detail];
 
-	for (int src = 0; src < group_sources(m); src++) {
+	for (int src = 0; src < group_sources(row); src++) {
 		__u64 buckets[IBS_LAT_BUCKETS] = {};
 		struct series sum = { .buckets = buckets };
 
 		if (first_of(form, src, row->fetch) != src)
 			continue;
-		for (int i = src; i < group_sources(m); i++)
+		for (int i = src; i < group_sources(row); i++)
 			if (g->src[i].valid && first_of(form, i, row->fetch) == src)
 				series_add(&sum, &g->src[i]);
 		if (!sum.valid)
@@ -535,14 +535,15 @@ static const struct group_metric table[] = {
 
 const unsigned int group_metrics = 1 + sizeof(table) / sizeof(table[0]);
 
-const struct group_metric *group_metric_at(const struct metrics *m, unsigned int i)
+const struct group_metric *group_metric_at(const struct metrics *m, unsigned int event,
+					   unsigned int i)
 {
 	const struct group_metric *row;
 
-	if (m->facts.state != METRICS_READ)
+	if (event >= m->facts.n_events)
 		return NULL;
-	row = i ? &table[i - 1] : &latency[reading_metric(&m->facts.reading.meta)];
-	if (row->fetch != facts_of_fetch(&m->facts))
+	row = i ? &table[i - 1] : &latency[reading_metric(&m->facts.reading[event].meta)];
+	if (row->fetch != m->groups[event].fetch)
 		return NULL;
 	return row->form[m->opts.detail] == SRC_HIDDEN ? NULL : row;
 }

@@ -32,7 +32,7 @@
 	  "Aggregated samples whose group ended or made way for a busier one, so that no series "  \
 	  "of groups "                                                                             \
 	  "has them.",                                                                             \
-	  VALUE(f->ended))                                                                         \
+	  VALUE(f->ended[event]))                                                                  \
 	X(FORWARDED, "ibscope_samples_forwarded", COUNTER, "", "Samples forwarded as records.",    \
 	  VALUE(r->ledger.outcome[IBS_OUTCOME_FORWARDED]))                                         \
 	X(FILTERED, "ibscope_samples_filtered", COUNTER, "",                                       \
@@ -133,7 +133,7 @@
 	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
 	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
 	  "time.",                                                                                 \
-	  VALUE(collector_overhead(r, f->second ? &f->second->reading : NULL)))                    \
+	  VALUE(collector_overhead(f->reading, f->n_events)))                                      \
 	X(BUDGET, "ibscope_overhead_budget_ratio", GAUGE, "ratio",                                 \
 	  "Share of CPU time that sampling may cost; absent without a budget.",                    \
 	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN))                              \
@@ -375,7 +375,7 @@ static double up(const struct metrics_facts *f)
 {
 	if (f->state == METRICS_FAILED)
 		return NAN;
-	return f->state == METRICS_READ && collector_alive(&f->reading.meta);
+	return f->state == METRICS_READ && collector_alive(&f->reading[0].meta);
 }
 
 #define VALUE(expression)                  \
@@ -384,17 +384,17 @@ static double up(const struct metrics_facts *f)
 		return !i;                 \
 	}
 #define LINES(function) return function(r, i, out);
-#define FUNCTION(NAME, name, type, unit, help, value)                          \
-	static bool line_##NAME(const struct metrics_facts *f, unsigned int i, \
-				struct metric_line *out)                       \
-	{                                                                      \
-		const struct reading *r = &f->reading;                         \
-		const struct ibs_meta *m = &r->meta;                           \
-		const struct ibs_meta_status *st = &m->status;                 \
-		const struct metrics_self *self = &f->self;                    \
-                                                                               \
-		(void)m, (void)st, (void)self;                                 \
-		value                                                          \
+#define FUNCTION(NAME, name, type, unit, help, value)                                              \
+	static bool line_##NAME(const struct metrics_facts *f, unsigned int event, unsigned int i, \
+				struct metric_line *out)                                           \
+	{                                                                                          \
+		const struct reading *r = &f->reading[event];                                      \
+		const struct ibs_meta *m = &r->meta;                                               \
+		const struct ibs_meta_status *st = &m->status;                                     \
+		const struct metrics_self *self = &f->self;                                        \
+                                                                                                   \
+		(void)event, (void)m, (void)st, (void)self;                                        \
+		value                                                                              \
 	}
 EVENT_TABLE(FUNCTION)
 COLLECTOR_TABLE(FUNCTION)
@@ -410,7 +410,8 @@ static const struct metric {
 	struct metric_head head;
 	enum { OF_EVENT, OF_COLLECTOR, OF_SELF } of; /* the last even if no counters were read */
 	/* Fill line @i, which is zeroed. Return: false after the last line. */
-	bool (*line)(const struct metrics_facts *f, unsigned int i, struct metric_line *out);
+	bool (*line)(const struct metrics_facts *f, unsigned int event, unsigned int i,
+		     struct metric_line *out);
 } table[] = { EVENT_TABLE(EVENT_ROW) COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
 
 #define METRICS (sizeof(table) / sizeof(table[0]))
@@ -427,12 +428,13 @@ static void write_line(FILE *f, const struct metric_head *h, const struct metric
 
 /* @any: whether its head was written. Return: whether it is now. */
 static bool write_lines(FILE *f, enum metrics_format format, const struct metric *m,
-			const struct metrics_facts *facts, bool any)
+			const struct metrics_facts *facts, unsigned int event, bool any)
 {
 	struct metric_line l = {};
 
-	for (unsigned int i = 0; m->line(facts, i, &l); i++) {
-		if (m->of != OF_SELF && facts_of_fetch(facts))
+	for (unsigned int i = 0; m->line(facts, event, i, &l); i++) {
+		if (m->of != OF_SELF &&
+		    ibs_metric_of_fetch(reading_metric(&facts->reading[event].meta)))
 			set_label(&l, "event", "ibs_fetch");
 		if (!isnan(l.value) && !any)
 			metric_write_head(f, format, &m->head);
@@ -447,13 +449,13 @@ static bool write_lines(FILE *f, enum metrics_format format, const struct metric
 void metrics_table_write(FILE *f, enum metrics_format format, const struct metrics_facts *facts)
 {
 	for (const struct metric *m = table; m < table + METRICS; m++) {
-		bool any;
+		const unsigned int n = m->of == OF_EVENT  ? facts->n_events
+				       : m->of == OF_SELF ? 1
+							  : facts->n_events > 0;
+		bool any = false;
 
-		if (m->of != OF_SELF && facts->state != METRICS_READ)
-			continue;
-		any = write_lines(f, format, m, facts, false);
-		if (m->of == OF_EVENT && facts->second)
-			write_lines(f, format, m, facts->second, any);
+		for (unsigned int event = 0; event < n; event++)
+			any = write_lines(f, format, m, facts, event, any);
 	}
 }
 

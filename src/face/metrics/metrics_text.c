@@ -44,8 +44,9 @@ static void put_table(struct metrics_buf *b, enum metrics_format format,
 static bool text_piece(const struct metrics *m, enum metrics_format format,
 		       struct metrics_cursor *c, struct metrics_buf *b)
 {
-	const unsigned int n = group_metrics * (m->second ? 2 : 1);
-	const struct metrics *of = c->metric < group_metrics ? m : m->second;
+	const unsigned int n = group_metrics * m->facts.n_events;
+	const unsigned int event = c->metric / group_metrics;
+	const struct metrics_groups *of;
 	const struct group_metric *row;
 
 	if (c->metric >= n) {
@@ -54,11 +55,12 @@ static bool text_piece(const struct metrics *m, enum metrics_format format,
 		return c->metric++ == n;
 	}
 	/* the two events share no group metric */
-	row = group_metric_at(of, c->metric % group_metrics);
+	of = &m->groups[event];
+	row = group_metric_at(m, event, c->metric % group_metrics);
 	if (row && !c->group)
 		put_head(b, format, group_metric_head(row));
-	if (row && c->group < of->groups.n)
-		group_metric_put(b, of, row, format, of->groups.group[c->group++]);
+	if (row && c->group < of->n)
+		group_metric_put(b, m, row, format, of->group[c->group++]);
 	else
 		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
 	return true;
@@ -134,18 +136,19 @@ static void put_group(struct json_writer *w, const struct metrics_group *g, bool
 }
 
 /* The collector, up to its list of groups. */
-static void put_collector(struct json_writer *w, const struct metrics_facts *facts, const char *why)
+static void put_collector(struct json_writer *w, const struct metrics *m, unsigned int event)
 {
+	const struct metrics_facts *facts = &m->facts;
 	const bool read = facts->state == METRICS_READ;
 
 	if (read)
-		collector_put(w, &facts->reading, 1, NULL);
+		collector_put(w, &facts->reading[event], 1, NULL);
 	if (facts->state == METRICS_FAILED)
 		json_put_null(w, "collector");
 	else
 		json_put_bool(w, "collector", read);
-	if (why)
-		collector_put_text(w, "why", why);
+	if (m->why)
+		collector_put_text(w, "why", m->why);
 	json_begin_array(w, "containers");
 }
 
@@ -153,10 +156,10 @@ static void put_collector(struct json_writer *w, const struct metrics_facts *fac
 static bool json_piece(const struct metrics *m, struct metrics_cursor *c)
 {
 	const unsigned int event = c->metric / 2;
-	const struct metrics *of = event ? m->second : m;
+	const struct metrics_groups *of = &m->groups[event];
 	struct json_writer *w = &c->json;
 
-	if (event > 1 || !of) {
+	if (event && event >= m->facts.n_events) {
 		if (w->depth)
 			json_finish(w);
 		return false;
@@ -164,10 +167,10 @@ static bool json_piece(const struct metrics *m, struct metrics_cursor *c)
 	if (c->metric % 2 == 0) {
 		w->precision = READING_PRECISION;
 		json_begin_object(w, event ? "fetch" : NULL);
-		put_collector(w, &of->facts, of->why);
+		put_collector(w, m, event);
 		c->metric++;
-	} else if (c->group < of->groups.n) {
-		put_group(w, of->groups.group[c->group++], of->groups.fetch);
+	} else if (c->group < of->n) {
+		put_group(w, of->group[c->group++], of->fetch);
 	} else {
 		json_end(w);
 		c->metric++;

@@ -404,13 +404,14 @@ static void put_counts(struct json_writer *w, const struct reading *r)
 	json_put_u64(w, "unresolved", st->unresolved);
 }
 
-double collector_overhead(const struct reading *r, const struct reading *second)
+double collector_overhead(const struct reading *r, unsigned int n)
 {
 	const struct ibs_meta_status *st = &r->meta.status;
-	const __u64 bpf_ns = st->bpf_ns + (second ? second->meta.status.bpf_ns : 0);
+	__u64 ns = st->cpu_ns;
 
-	return st->enabled_ns && st->bpf_runs ? (double)(bpf_ns + st->cpu_ns) / st->enabled_ns
-					      : (double)NAN;
+	for (unsigned int i = 0; i < n; i++)
+		ns += r[i].meta.status.bpf_ns;
+	return st->enabled_ns && st->bpf_runs ? (double)ns / st->enabled_ns : (double)NAN;
 }
 
 static void put_texts(struct json_writer *w, const struct ibs_meta *m)
@@ -442,7 +443,7 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 	json_put_double(w, "enabled_s", st->enabled_ns / 1e9);
 	json_put_double(w, "running_s", st->running_ns / 1e9);
 	json_put_known(w, "period", st->period, st->period);
-	json_put_double(w, "overhead", collector_overhead(r, n > 1 ? &r[1] : NULL));
+	json_put_double(w, "overhead", collector_overhead(r, n));
 	put_counts(w, r);
 	put_texts(w, m);
 	put_work(w, st);

@@ -86,8 +86,8 @@ void collector_print_json(FILE *f, const struct reading *r, unsigned int n,
 void collector_put(struct json_writer *w, const struct reading *r, unsigned int n,
 		   const struct reading_push *push);
 
-/* CPU time of programs and collector as a share of all; NAN: unknown. */
-double collector_overhead(const struct reading *r, const struct reading *second);
+/* CPU time of the programs of @n events and the collector as a share of all; NAN: unknown. */
+double collector_overhead(const struct reading *r, unsigned int n);
 
 /* A text in which unprintable bytes are \xNN. */
 void collector_put_text(struct json_writer *w, const char *key, const char *text);
