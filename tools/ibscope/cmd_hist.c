@@ -9,13 +9,10 @@
 #include "capture/record_info.h"
 #include "session/session.h"
 #include "view/hist.h"
-#include "base/clock.h"
 #include "base/num.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -23,21 +20,16 @@
 
 #define INTERVAL_MAX_S (10 * 86400.0)
 #define INTERVAL_MIN_S 0.01
-/* Throttle records wait in a small buffer. */
-#define TICK_S 0.5
 
 struct hist {
 	struct sampling_opts sampling;
 	struct session *session;
 	bool timestamp, live;
 	struct hist_view view;
-	double interval_s; /* 0: until interrupted */
-	uint64_t count;	   /* 0: no limit */
-	struct {
-		unsigned int labels; /* of --by; 0: not given */
-		struct snapshot last;
-	} event[SESSION_EVENTS];
-	const char *html_path; /* NULL: no HTML */
+	double interval_s;		     /* 0: until interrupted */
+	uint64_t count;			     /* 0: no limit */
+	unsigned int labels[SESSION_EVENTS]; /* of --by; 0: not given */
+	const char *html_path;		     /* NULL: no HTML */
 	struct html_report *html;
 	struct trace_info info;
 	struct trace_pmu pmu;
@@ -154,7 +146,7 @@ static int print(struct hist *h, unsigned int n, struct snapshot *interval, stru
 		ret = h->printer->print(h->printer->arg, s, interval, err);
 	else
 		ret = hist_print(stdout, &h->view, &session_event(s, n)->info, interval,
-				 h->event[n].labels, session_cgroup_name, s, err);
+				 h->labels[n], session_cgroup_name, s, err);
 	allow_signals(false);
 	return ret;
 }
@@ -193,100 +185,29 @@ static int write_html(struct hist *h, struct err *err)
 	return output_stream_close(f, h->html_path, err);
 }
 
-/* Print the samples since the last call. */
-static int end_one(struct hist *h, unsigned int n, struct err *err)
+static int end_interval(void *arg, unsigned int n, struct snapshot *interval,
+			const struct snapshot *now, struct err *err)
 {
-	struct snapshot now, interval, *last = &h->event[n].last;
-	int ret = sampler_snapshot(session_event(h->session, n)->sampler, &now, err);
+	struct hist *h = arg;
 
-	if (ret)
-		return ret;
-	snapshot_diff(&now, last, &interval);
-	if (ledger_residual(&interval.ledger))
-		ret = err_set(err, -EUCLEAN,
-			      "the ledger does not balance by %lld samples; this is a "
-			      "bug of ibscope, please report it",
-			      ledger_residual(&interval.ledger));
-	h->ledger = now.ledger;
-	ret = ret
-		      ?: h->html ? add_html(h, &interval, now.time_ns, err)
-				 : print(h, n, &interval, err);
-	session_warn(h->session, n, &interval);
-	snapshot_free(&interval);
-	snapshot_free(last);
-	*last = now;
-	return ret;
-}
-
-static int end_interval(struct hist *h, struct err *err)
-{
-	int ret = 0;
-
-	for (unsigned int i = 0; !ret && i < h->sampling.n_events; i++) {
-		if (i && format_is_text(h->view.format))
-			putchar('\n');
-		ret = end_one(h, i, err);
-	}
-	return ret;
-}
-
-/*
- * Wait until @deadline. Checks signals and events once even if it has passed, as it has when printing takes
- * longer than an interval.
- *
- * Return: 0; 1 if a signal came or the command ended first.
- */
-static int wait_until(struct hist *h, int sigfd, double deadline)
-{
-	struct pollfd fds[] = {
-		{ .fd = sigfd, .events = POLLIN },
-		{ .fd = session_fd(h->session), .events = POLLIN },
-		{ .fd = session_command_fd(h->session), .events = POLLIN },
-	};
-	double follow = 0;
-
-	do {
-		double left = fmax(deadline - now_s(), 0);
-
-		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
-		if (fds[0].revents || interrupted)
-			return 1;
-		if (session_command_ended(h->session))
-			return 1;
-		follow = session_follow(h->session);
-		session_tick(h->session);
-	} while (now_s() < deadline);
-	return 0;
+	if (n && format_is_text(h->view.format))
+		putchar('\n');
+	h->ledger = now->ledger;
+	return h->html ? add_html(h, interval, now->time_ns, err) : print(h, n, interval, err);
 }
 
 static int run(struct hist *h, int sigfd, struct err *err)
 {
-	double next;
-	int ret = 0;
+	const struct session_intervals intervals = { .interval_s = h->interval_s,
+						     .count = h->count,
+						     .sigfd = sigfd,
+						     .interrupted = &interrupted,
+						     .print = end_interval,
+						     .arg = h };
+	int ret;
 
 	open_html(h);
-	for (unsigned int i = 0; !ret && i < h->sampling.n_events; i++)
-		ret = sampler_snapshot(session_event(h->session, i)->sampler, &h->event[i].last,
-				       err);
-	ret = ret ?: session_start(h->session, err);
-	next = now_s();
-	for (unsigned long i = 0; !ret; i++) {
-		bool last;
-
-		/* a late interval becomes longer; the next ones are not shortened */
-		next = fmax(next + h->interval_s, now_s());
-		last = wait_until(h, sigfd, h->interval_s ? next : INFINITY);
-
-		if (h->count && i + 1 == h->count)
-			last = true;
-		if (last)
-			session_stop(h->session); /* the last snapshot is exact */
-		ret = end_interval(h, err);
-		if (last)
-			break;
-	}
-	for (unsigned int i = 0; i < h->sampling.n_events; i++)
-		snapshot_free(&h->event[i].last);
+	ret = session_run_intervals(h->session, &intervals, err);
 	ret = ret || !h->html ? ret : write_html(h, err);
 	html_report_free(h->html);
 	return ret;
@@ -332,7 +253,7 @@ static int check_options(struct hist *h, struct err *err)
 		struct sampling_event *e = &h->sampling.event[i];
 		const bool fetch = event_of_fetch(&e->spec);
 
-		h->event[i].labels = e->labels;
+		h->labels[i] = e->labels;
 		/* the keys that the kernel groups by, and the names to look up */
 		if (!e->labels)
 			e->labels = h->view.format == FORMAT_JSON

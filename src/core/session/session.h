@@ -17,6 +17,8 @@
 #include "plan/plan.h"
 #include "select/select_options.h"
 
+#include <signal.h>
+
 /* --- options --- */
 
 #define SESSION_EVENTS 2 /* one of ibs_op, one of ibs_fetch */
@@ -212,6 +214,22 @@ void session_warn(struct session *s, unsigned int n, const struct snapshot *inte
 /* For poll(): readable when the command has exited; -1 if there is none, or without pidfds. */
 int session_command_fd(const struct session *s);
 bool session_command_ended(const struct session *s);
+
+/* --- intervals --- */
+
+struct session_intervals {
+	double interval_s; /* 0: one, until a signal comes or the command exits */
+	uint64_t count;	   /* 0: no limit */
+	int sigfd;	   /* readable when a signal ends the last interval, as does: */
+	const volatile sig_atomic_t *interrupted;
+	/* The samples of an event in an interval, which ended at @now. Return: 0 or a negative errno with @err. */
+	int (*print)(void *arg, unsigned int event, struct snapshot *interval,
+		     const struct snapshot *now, struct err *err);
+	void *arg;
+};
+
+/* Start an open session, and print its intervals. Return: 0 or a negative errno with @err. */
+int session_run_intervals(struct session *s, const struct session_intervals *o, struct err *err);
 
 /**
  * session_end() - wait for the command to exit
