@@ -29,7 +29,7 @@ bool pins_have_links(const struct pins *p);
 
 /*
  * Remove the links, which stops the sampling that a killed collector has left. No sample is lost if
- * the PMU is held meanwhile (perf/pmu_hold.h).
+ * the PMU is held meanwhile (pmu_hold.h of collector).
  */
 void pins_end_links(struct pins *p);
 

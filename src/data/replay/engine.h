@@ -28,7 +28,7 @@ struct memory_range;
 struct engine_opts {
 	struct ibs_cpu ibs; /* processor of the samples */
 	enum ibs_metric metric;
-	__u32 by;		     /* enum ibs_by bits, BY_SYMBOL (counts/rows.h) */
+	__u32 by;		     /* enum ibs_by bits, BY_SYMBOL (rows/rows.h) */
 	__u32 max_groups;	     /* 0: MAX_GROUPS */
 	const struct selection *sel; /* `follow` and `live` are ignored */
 	__u64 period;		     /* of all samples; 0: unknown */
