@@ -188,7 +188,10 @@ struct ibs_meta {
 	char selection[1024]; /* "": everything */
 	char live[1024];      /* options set live, and by whom; "": none */
 	char control[108];    /* control socket; "": none */
-	char unresolved[512]; /* the names counted by status.unresolved, as "--container web, .." */
+	char unresolved[504]; /* the names counted by status.unresolved, as "--container web, .." */
+	/* of this collector; before 0.12 the last bytes of `unresolved` */
+	__u32 pins_repaired; /* removed or replaced by others, and pinned again */
+	__u32 pins_missing;  /* which could not be pinned again yet */
 };
 _Static_assert(sizeof(struct ibs_meta) == 4352, "layout of ibs_meta changed: raise IBS_PIN_SCHEMA");
 

@@ -165,10 +165,11 @@ def keep_busy(test):
 class Collector:
     """A `serve` with pins of its own, terminated by stop()."""
 
-    def __init__(self, pin_dir, *args):
+    def __init__(self, pin_dir, *args, under=()):
+        """@under: a command that runs it, such as setpriv"""
         self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads
         # a machine that is not ours alone may take its time in the middle of a program
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
+        self.p = subprocess.Popen([*under, IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         try:
             self.wait('kernel memory')

@@ -26,8 +26,8 @@ ANEW = 'reopened'
 
 
 class Collector(ibscope.Collector):
-    def __init__(self, *args):
-        super().__init__(DIR, '-c', '200000', '--max-overhead', 'off', '--nmi-cost', '1us', *args)
+    def __init__(self, *args, **kw):
+        super().__init__(DIR, '-c', '200000', '--max-overhead', 'off', '--nmi-cost', '1us', *args, **kw)
 
 
 class Case(unittest.TestCase):
@@ -140,12 +140,13 @@ class Setting(Case):
                 self.assertEqual(self.reasons({'pid', 'aggregated'}) - {'comm'}, {'pid', 'aggregated'})
 
     def test_what_cannot_go_on_ends_in_order(self):
-        c = Collector('--control', self.path)
+        c = Collector('--control', self.path, under=('unshare', '--mount'))
         self.addCleanup(c.stop, signal.SIGKILL)
+        self.addCleanup(shutil.rmtree, DIR, True)
         self.set(ANEW, 'cgroup=/ibscope-nowhere', wait=True)
         self.assertIn('65535', self.ctl('--wait', 'set', 'cgroup=/ibscope-nowhere:99999', code=2))
-        # without its pins it can begin neither with other options nor with those it had
-        shutil.rmtree(DIR)
+        # without BTF it can begin neither with other options nor with those it had
+        subprocess.run(['nsenter', '-t', str(c.p.pid), '-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/sys/kernel/btf'], check=True)
         self.ctl('--control', self.path, 'set', 'op=load', code=1)
         # a start is worth a try: what was refused long ago is not why it ends
         self.assertEqual(c.p.wait(20), 1, c.said())

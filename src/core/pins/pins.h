@@ -43,14 +43,31 @@ void pins_set_stopped(struct pins *p);
  * If @layout matches and no map is missing, pins_fd() returns the maps. Otherwise they stay until
  * pins_finish() replaces them.
  *
+ * What is pinned under these names but is no map of a collector is moved to NAME-foreignN, and
+ * logged.
+ *
  * Return: 1 adopted; 0 start from zero, *why says what does not match ("" if nothing was pinned);
  * or a negative errno with @err, which names the pin.
  */
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
 	       struct err *err);
 
-/* Set the error for an adopted map of a wrong shape. Return: a negative errno. */
-int pins_wrong_map(const struct pins *p, enum ibs_pin pin, struct err *err);
+/* Give up adopted maps: pins_finish() replaces them. */
+void pins_disown(struct pins *p);
+
+/*
+ * Give up adopted maps because this one is not the collector's, and set that one aside.
+ * Return: 0 with *why, as pins_adopt(), or a negative errno with @err.
+ */
+int pins_reject(struct pins *p, enum ibs_pin pin, const char **why, struct err *err);
+
+/**
+ * pins_balance() - check that adopted counters add up, while nothing samples
+ *
+ * The maps have the shape of @layout. Return: 0; or a negative errno with @err: -EUCLEAN others have written
+ * to them.
+ */
+int pins_balance(const struct pins *p, const struct ibs_meta_layout *layout, struct err *err);
 
 /* An adopted map of the program; -1: none. It stays open with @p. */
 int pins_fd(const struct pins *p, enum ibs_pin pin);
@@ -66,6 +83,22 @@ int pins_fd(const struct pins *p, enum ibs_pin pin);
  */
 int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int *maps,
 		struct err *err);
+
+struct pins_checked {
+	unsigned int repaired, missing; /* pins, and the directory of links */
+	bool header;			/* that of meta was overwritten: write its texts again */
+};
+
+/**
+ * pins_check() - pin the maps again where others have removed or replaced the pins
+ *
+ * After pins_finish(). The maps and so the counters are the same as before, and so are mode and group of the
+ * files; what has taken the place of a pin is moved to NAME-foreignN. A directory that is gone is
+ * created and locked again, if there is a bpffs.
+ *
+ * Return: 0 if nothing is missing now, or a negative errno with @err.
+ */
+int pins_check(struct pins *p, struct pins_checked *out, struct err *err);
 
 /* The mapped meta. Write all but `layout` between the two calls, so that readers can tell. */
 struct ibs_meta *pins_meta(struct pins *p);

@@ -213,6 +213,9 @@ __u64 sampler_throttled(struct sampler *s);
  */
 int sampler_restart(struct sampler *s, struct err *err);
 
+/* With pins: as perf_events_check_links(). */
+unsigned int sampler_check_links(struct sampler *s, unsigned int *missing);
+
 /*
  * Call after another user has left the PMU: from then on the number of unseen samples is known
  * again; for the time in which the PMU was shared it stays unknown. Reopens the events, which

@@ -45,6 +45,11 @@ int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, stru
 	return ret;
 }
 
+unsigned int sampler_check_links(struct sampler *s, unsigned int *missing)
+{
+	return s->events ? perf_events_check_links(s->events, missing) : 0;
+}
+
 int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 {
 	int ret = s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;

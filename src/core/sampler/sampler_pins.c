@@ -22,6 +22,28 @@ static bool is_same_map(const struct bpf_map *map, int fd)
 	       (info.type != BPF_MAP_TYPE_ARRAY || info.max_entries == bpf_map__max_entries(map));
 }
 
+/* Return: 1 resumed, 0 start from zero, or a negative errno with @err. */
+static int reuse(struct sampler *s, const struct sampler_opts *opts,
+		 const struct ibs_meta_layout *layout, const char **why, struct err *err)
+{
+	for (int pin = 0; pin < IBS_PIN_META; pin++)
+		if (!is_same_map(sampler_map(s, pin), pins_fd(opts->pins, pin)))
+			return pins_reject(opts->pins, pin, why, err);
+	if (pins_balance(opts->pins, layout, err)) {
+		*why = "they do not add up, since another program wrote to them";
+		pins_disown(opts->pins);
+		return 0;
+	}
+	for (int pin = 0; pin < IBS_PIN_META; pin++) {
+		int e = bpf_map__reuse_fd(sampler_map(s, pin), pins_fd(opts->pins, pin));
+
+		if (e)
+			return err_set(err, e, "cannot resume the pinned map %s: %s",
+				       bpf_map__name(sampler_map(s, pin)), strerror(-e));
+	}
+	return 1;
+}
+
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct ibs_meta_layout layout;
@@ -32,21 +54,12 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 		return 0;
 	sampler_layout(s, opts, &layout);
 	ret = pins_adopt(opts->pins, &layout, &why, err);
+	if (ret > 0)
+		ret = reuse(s, opts, &layout, &why, err);
 	if (ret < 0)
 		return ret;
 	s->not_adopted = why;
 	s->adopted = ret;
-	for (int pin = 0; ret && pin < IBS_PIN_META; pin++) {
-		int e;
-
-		if (!is_same_map(sampler_map(s, pin), pins_fd(opts->pins, pin)))
-			return pins_wrong_map(opts->pins, pin, err);
-		e = bpf_map__reuse_fd(sampler_map(s, pin), pins_fd(opts->pins, pin));
-
-		if (e)
-			return err_set(err, e, "cannot resume the pinned map %s: %s",
-				       bpf_map__name(sampler_map(s, pin)), strerror(-e));
-	}
 	return 0;
 }
 

@@ -160,6 +160,7 @@ static void log_unresolved(struct collector_event *e)
 static int tick(struct collector *c, struct err *err)
 {
 	double now = now_s();
+	struct err ignored;
 	int ret = 0;
 
 	session_tick(c->session);
@@ -170,6 +171,8 @@ static int tick(struct collector *c, struct err *err)
 			fold(e);
 		cgroup_tree_forget_dead(session_tree(c->session), 2 * c->set.grace_s * 1e9);
 	}
+	if (now >= c->next_pins_s)
+		collector_check_pins(c, &ignored);
 	ret = ret ?: status_tick(c, now, err);
 	if (!ret) /* both events select by the same names */
 		log_unresolved(&c->event[0]);

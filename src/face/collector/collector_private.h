@@ -65,7 +65,9 @@ struct collector {
 	struct err broken_err;
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd;	     /* -1: off */
-	double next_tick_s, next_stats_s, next_fold_s, next_follow_s;
+	double next_tick_s, next_stats_s, next_fold_s, next_follow_s, next_pins_s;
+	unsigned int pins_repaired, pins_missing;
+	struct err pins_err; /* why pins are missing, as logged; "": none are */
 	/* the budget of all events */
 	__u64 max_rate, rss_max;
 	__u64 cost_before_ns; /* before this collector opened it */
@@ -153,6 +155,11 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 /* Take over @fresh, without what only a start can change. Return: the old options, to be closed. */
 struct collector_settings settings_replace(struct collector *c, struct collector_settings *fresh);
 
+/* Call every few seconds while sampling: pins again what others have removed or replaced. Return: 0, or a
+ * negative errno with @err, logged, if pins are missing.
+ */
+int collector_check_pins(struct collector *c, struct err *err);
+
 /* Reload the options. Return: as collector_replace(). */
 int reload_options(struct collector *c, bool *usage, struct err *err);
 
@@ -177,8 +184,10 @@ int status_update(struct collector *c, double now_s, struct err *err);
 /* Call once a second: updates the status and watches the machine. */
 int status_tick(struct collector *c, double now_s, struct err *err);
 
-/* Write the texts that change only when sampling begins, after session_open(). */
+/* Resume the pinned status and write its texts, after session_open(). */
 void status_begin(struct collector_event *e);
+/* Write the texts that change only when sampling begins. */
+void status_texts(struct collector_event *e);
 /* Write the options set live. */
 void status_live(struct collector *c);
 

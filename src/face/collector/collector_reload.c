@@ -125,8 +125,12 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 		      struct err *err)
 {
 	struct collector_settings old;
-	int ret;
+	int ret = collector_check_pins(c, err);
 
+	if (ret) { /* neither new options nor the old ones could resume the counters */
+		settings_close(fresh);
+		return ret;
+	}
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_s() * 1e6));
 	if (c->opts.closing)
 		c->opts.closing(c->opts.arg);

@@ -266,6 +266,8 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 		pins_write_begin(&meta->seq);
 		meta->status = e->status;
 		memcpy(meta->unresolved, unresolved, sizeof(unresolved));
+		meta->pins_repaired = c->pins_repaired;
+		meta->pins_missing = c->pins_missing;
 		pins_write_end(&meta->seq);
 	}
 	return 0;
@@ -294,18 +296,13 @@ static void resume_sums(struct collector *c)
 	}
 }
 
-void status_begin(struct collector_event *e)
+void status_texts(struct collector_event *e)
 {
 	const struct session_event *of = opened(e);
 	struct ibs_meta *meta = pins_meta(e->pins);
-	struct collector *c = e->c;
 	char selection[sizeof(meta->selection)];
 
-	e->status = meta->status;
-	e->stats_seen = 0;
-	if (e == c->event)
-		resume_sums(c);
-	settings_command_line(&c->source, selection, sizeof(selection));
+	settings_command_line(&e->c->source, selection, sizeof(selection));
 	pins_write_begin(&meta->seq);
 	snprintf(meta->version, sizeof(meta->version), "%s", IBSCOPE_VERSION);
 	snprintf(meta->event, sizeof(meta->event), "%.255s", of->text);
@@ -315,6 +312,15 @@ void status_begin(struct collector_event *e)
 	/* report as alive now, although the rest may take a second or two */
 	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
+}
+
+void status_begin(struct collector_event *e)
+{
+	e->status = pins_meta(e->pins)->status;
+	e->stats_seen = 0;
+	if (e == e->c->event)
+		resume_sums(e->c);
+	status_texts(e);
 }
 
 static void live_one(FILE *f, const struct live_option *o)

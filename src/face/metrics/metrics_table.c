@@ -158,6 +158,13 @@
 	X(UNRESOLVED, "ibscope_selection_unresolved", GAUGE, "",                                   \
 	  "Names in the selection that match nothing yet; 'ibscope ctl status' lists them.",       \
 	  VALUE(st->unresolved))                                                                   \
+	X(PINS_MISSING, "ibscope_pins_missing", GAUGE, "",                                         \
+	  "Pins that others removed or replaced and that cannot be pinned again; the log of the "  \
+	  "collector gives the reason.",                                                           \
+	  VALUE(m->pins_missing))                                                                  \
+	X(PINS_REPAIRED, "ibscope_pins_repaired", COUNTER, "",                                     \
+	  "Number of pins that others removed or replaced and this collector pinned again.",       \
+	  VALUE(m->pins_repaired))                                                                 \
 	X(STARTS, "ibscope_collector_starts", COUNTER, "",                                         \
 	  "Number of collectors started since the counters began, including this one.",            \
 	  VALUE(m->starts))                                                                        \

@@ -273,6 +273,11 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 		print_line(f, "set live", m->live);
 	if (alive && st->unresolved)
 		print_line(f, "waiting for", m->unresolved);
+	if (alive && m->pins_missing)
+		fprintf(f,
+			"pins: %u are missing, and cannot be pinned again: the log of the "
+			"collector gives the reason\n",
+			m->pins_missing);
 	if (alive && *m->control) {
 		fprintf(f, "control: ");
 		utf8_put(f, m->control);
@@ -402,6 +407,8 @@ static void put_counts(struct json_writer *w, const struct reading *r)
 	json_put_u64(w, "pmu_shared", st->pmu_shared);
 	json_put_u64(w, "throttled", st->throttled);
 	json_put_u64(w, "unresolved", st->unresolved);
+	json_put_u64(w, "pins_missing", m->pins_missing);
+	json_put_u64(w, "pins_repaired", m->pins_repaired);
 }
 
 double collector_overhead(const struct reading *r, unsigned int n)

@@ -289,6 +289,11 @@ static int check_ready(struct web_scrapes *all, struct err *err)
 					 "ctl stop`"
 				       : "the collector is not running; its counters are kept and "
 					 "do not change");
+	if (meta.pins_missing)
+		return err_set(err, -ENOENT,
+			       "%u pins are missing: readers and the next collector do not find "
+			       "all counters; the log of the collector gives the reason",
+			       meta.pins_missing);
 	if (all->failed) /* other clients may not trigger another reading */
 		web_scrape_put(all, web_scrape_get(all));
 	*err = all->err;

@@ -49,24 +49,40 @@ static void pin_path(const struct perf_events *pe, const struct cpu_event *ev, c
 	snprintf(out, size, "%s/cpu%u", pe->pin_dir, ev->cpu);
 }
 
-void cpu_event_pin(const struct perf_events *pe, const struct cpu_event *ev)
+int cpu_event_pin(struct perf_events *pe, struct cpu_event *ev)
 {
-	char path[512];
+	char path[512], aside[512];
+	struct err err;
+	int ret;
 
 	if (!pe->pin_dir || ev->link_fd < 0)
-		return;
+		return 0;
 	pin_path(pe, ev, path, sizeof(path));
-	if (bpf_obj_pin(ev->link_fd, path))
-		log_warn("cannot pin %s: %s; sampling of that CPU will end if the collector is "
-			 "killed",
-			 path, strerror(errno));
+	/* the directory has only links, or the next collector would take others for ours */
+	snprintf(aside, sizeof(aside), "%.*s", (int)(strrchr(pe->pin_dir, '/') - pe->pin_dir),
+		 pe->pin_dir);
+	ret = pin_file_put(&ev->pin, ev->link_fd, path, aside, &err);
+	if (ret && !pe->pin_warned)
+		log_warn("%s; sampling of that CPU will end if the collector is killed", err.text);
+	pe->pin_warned |= ret < 0;
+	return ret;
 }
 
-void cpu_event_unpin(const struct perf_events *pe, const struct cpu_event *ev)
+bool cpu_event_is_pinned(const struct perf_events *pe, struct cpu_event *ev)
 {
 	char path[512];
 
 	if (!pe->pin_dir || ev->link_fd < 0)
+		return true;
+	pin_path(pe, ev, path, sizeof(path));
+	return pin_file_is(&ev->pin, path);
+}
+
+void cpu_event_unpin(const struct perf_events *pe, struct cpu_event *ev)
+{
+	char path[512];
+
+	if (!pe->pin_dir || ev->link_fd < 0 || !cpu_event_is_pinned(pe, ev))
 		return;
 	pin_path(pe, ev, path, sizeof(path));
 	unlink(path);

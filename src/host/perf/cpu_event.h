@@ -4,6 +4,7 @@
 #define IBSCOPE_CPU_EVENT_H
 
 #include "base/err.h"
+#include "base/pin_file.h"
 #include "perf_total.h"
 
 #include <linux/perf_event.h>
@@ -12,6 +13,7 @@
 struct cpu_event {
 	unsigned int cpu;
 	int fd, link_fd, second_fd; /* -1: not open */
+	struct pin_file pin;	    /* of the link */
 	/* measures time enabled if that of the event is only its cgroup's; -1: not open */
 	int clock_fd;
 	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
@@ -35,7 +37,7 @@ struct perf_events {
 	const char *pin_dir;		 /* NULL: links are not pinned */
 	struct perf_events_total closed; /* counts of closed events */
 	__u64 throttled;
-	bool ring_warned;
+	bool ring_warned, pin_warned;
 };
 
 #define CLOSED_EVENT(cpu_)   \
@@ -43,8 +45,11 @@ struct perf_events {
 		.cpu = (cpu_), .fd = -1, .link_fd = -1, .second_fd = -1, .clock_fd = -1 })
 
 int cpu_event_attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err);
-void cpu_event_pin(const struct perf_events *pe, const struct cpu_event *ev);
-void cpu_event_unpin(const struct perf_events *pe, const struct cpu_event *ev);
+/* Return: 0, also if there is nothing to pin, or a negative errno, logged if the last try succeeded. */
+int cpu_event_pin(struct perf_events *pe, struct cpu_event *ev);
+/* False if its link must be pinned, and is not. */
+bool cpu_event_is_pinned(const struct perf_events *pe, struct cpu_event *ev);
+void cpu_event_unpin(const struct perf_events *pe, struct cpu_event *ev);
 /* Enable for the first time; later the event must be reopened. */
 int cpu_event_enable(struct cpu_event *ev, struct err *err);
 /* Open the event, disabled. Returns 0 for an offline CPU, too: the event stays closed. */

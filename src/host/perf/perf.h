@@ -95,6 +95,12 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 void perf_events_pin_links(struct perf_events *pe, const char *dir);
 
 /*
+ * Pin links again whose pins others have removed or replaced. @missing: set to the number of those that
+ * cannot be pinned. Return: the number of those that were repaired.
+ */
+unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missing);
+
+/*
  * Enable all events. After perf_events_disable() they are reopened, as CPUs may have been offline.
  * Return: 0, or a negative errno with @err; perf_events_follow() retries events that failed.
  */

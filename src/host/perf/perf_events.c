@@ -97,6 +97,28 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir)
 		cpu_event_pin(pe, &pe->ev[i]);
 }
 
+unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missing)
+{
+	unsigned int repaired = 0;
+
+	*missing = 0;
+	for (size_t i = 0; i < pe->n; i++) {
+		if (cpu_event_is_pinned(pe, &pe->ev[i]))
+			continue;
+		if (cpu_event_pin(pe, &pe->ev[i]))
+			++*missing;
+		else
+			repaired++;
+	}
+	pe->pin_warned = *missing;
+	if (repaired)
+		log_warn("%u link%s in %s %s removed or replaced; the same ones are pinned there "
+			 "again",
+			 repaired, repaired > 1 ? "s" : "", pe->pin_dir,
+			 repaired > 1 ? "were" : "was");
+	return repaired;
+}
+
 void perf_events_disable(struct perf_events *pe)
 {
 	pe->enabled = false;
