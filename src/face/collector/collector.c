@@ -11,9 +11,10 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define TICK_S	     1
-#define FOLD_EVERY_S 10
-#define EARLY_S	     0.02 /* tasks due within this time are run now */
+#define TICK_S	       1
+#define FOLD_EVERY_S   10
+#define EARLY_S	       0.02 /* tasks due within this time are run now */
+#define ACCEPT_EVERY_S 0.05 /* connections of users whose requests are on hold */
 
 enum { FD_CONTROL, FD_USERS, FD_CGROUPS };
 
@@ -194,11 +195,14 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 					   .events = POLLIN };
 	fds[FD_CONTROL] =
 		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
-	/* user requests beyond the limit wait, like other work that others cause */
+	/*
+	 * User requests beyond the limit wait, like other work that others cause. Connections are
+	 * accepted meanwhile, so that one user's do not keep those of others out.
+	 */
 	fds[FD_USERS] = (struct pollfd){ .fd = c->users && !users_s ? control_fd(c->users) : -1,
 					 .events = POLLIN };
 	if (c->users && users_s > 0)
-		users_ms = ceil(users_s * 1000);
+		users_ms = ceil(fmin(users_s, fmax(c->next_accept_s - now_s(), 0)) * 1000);
 	if (users_ms >= 0 && (control_ms < 0 || users_ms < control_ms))
 		control_ms = users_ms;
 	due_s = fmin(due_s, wait_s > 0 ? now_s() + wait_s : c->next_follow_s);
@@ -209,10 +213,13 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 static void answer(struct collector *c, struct control *socket, enum ibs_work kind)
 {
 	__u64 began = collector_work_begin();
+	bool waits = socket && collector_work_wait(c, kind) > 0;
 
-	if (!socket || collector_work_wait(c, kind) > 0)
+	if (!socket || (waits && now_s() < c->next_accept_s))
 		return;
-	control_run(socket);
+	if (waits)
+		c->next_accept_s = now_s() + ACCEPT_EVERY_S;
+	control_run(socket, !waits);
 	collector_work_end(c, kind, began);
 }
 

@@ -65,7 +65,7 @@ struct collector {
 	struct err broken_err;
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd;	     /* -1: off */
-	double next_tick_s, next_stats_s, next_fold_s, next_follow_s, next_pins_s;
+	double next_tick_s, next_stats_s, next_fold_s, next_follow_s, next_pins_s, next_accept_s;
 	unsigned int pins_repaired, pins_missing;
 	struct err pins_err; /* why pins are missing, as logged; "": none are */
 	/* the budget of all events */

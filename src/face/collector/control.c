@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,7 +21,8 @@
  * its place after CROWDED_S; new clients wait in the kernel.
  */
 #define CLIENTS	  8
-#define WAITING	  64
+#define WAITING	  1024 /* connections that were not accepted yet; more fail, or block */
+#define NEWCOMERS 64   /* accepted in a call; most of a flood are one user's, and dropped at once */
 #define CROWDED_S 0.5
 #define REQUEST_S 5
 #define ANSWER_S  10
@@ -61,6 +63,12 @@ struct client {
 _Static_assert(CONTROL_PATH_MAX + sizeof(NEW) == sizeof(((struct sockaddr_un *)0)->sun_path),
 	       "CONTROL_PATH_MAX does not fit");
 
+/* A user and the number of the last request that was served for them. */
+struct served {
+	uid_t uid;
+	__u64 n; /* 0: none */
+};
+
 struct control {
 	struct control_opts opts;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -72,6 +80,8 @@ struct control {
 	double paused_until_s;
 	bool crowded; /* or until a place is free */
 	struct client client[CLIENTS];
+	struct served served[CLIENTS]; /* the users who were served last */
+	__u64 n_served;
 };
 
 /* --- clients --- */
@@ -235,7 +245,7 @@ static bool take_client(struct control *s, struct client *c)
 
 static void take_clients(struct control *s)
 {
-	for (size_t i = 0; i < CLIENTS; i++) {
+	for (size_t i = 0; i < NEWCOMERS; i++) {
 		struct client *c = free_place(s);
 
 		if (!c) {
@@ -299,15 +309,63 @@ static void serve(struct control *s, struct client *c)
 	give_answer(c);
 }
 
+/*
+ * A client that left has been told, or believes, that its request failed. One that only ended its
+ * own direction waits for the answer, and its socket has no POLLHUP.
+ */
+static bool has_left(const struct client *c)
+{
+	struct pollfd p = { .fd = c->fd };
+
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
+/* When the user was last served, as a number of requests; 0: longer ago than others. */
+static __u64 last_served(const struct control *s, uid_t uid)
+{
+	for (size_t i = 0; i < CLIENTS; i++)
+		if (s->served[i].n && s->served[i].uid == uid)
+			return s->served[i].n;
+	return 0;
+}
+
+static void note_served(struct control *s, uid_t uid)
+{
+	struct served *place = s->served;
+
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct served *p = &s->served[i];
+
+		if (p->n && p->uid == uid) {
+			place = p;
+			break;
+		}
+		if (p->n < place->n)
+			place = p;
+	}
+	*place = (struct served){ uid, ++s->n_served };
+}
+
+/* Users take turns, so that a flood by one of them delays another by one request. */
 static struct client *next_to_serve(struct control *s)
 {
 	struct client *first = NULL;
+	__u64 first_served = 0;
 
 	for (size_t i = 0; i < CLIENTS; i++) {
 		struct client *c = &s->client[i];
+		__u64 served;
 
-		if (c->state == CLIENT_WAITS && (!first || c->since_s < first->since_s))
-			first = c;
+		if (c->state == CLIENT_WAITS && has_left(c))
+			drop(c);
+		if (c->state != CLIENT_WAITS)
+			continue;
+		served = last_served(s, c->who.uid);
+		if (first && (served > first_served ||
+			      (served == first_served && c->since_s >= first->since_s)))
+			continue;
+		first = c;
+		first_served = served;
 	}
 	return first;
 }
@@ -517,7 +575,7 @@ static void take_events(struct control *s)
 		take_clients(s);
 }
 
-void control_run(struct control *s)
+void control_run(struct control *s, bool serves)
 {
 	struct client *next;
 
@@ -529,9 +587,11 @@ void control_run(struct control *s)
 		    now_s() - c->since_s >= limit_s(c))
 			drop(c);
 	}
-	next = next_to_serve(s);
-	if (next)
-		serve(s, next);
+	next = serves ? next_to_serve(s) : NULL;
+	if (!next)
+		return;
+	note_served(s, next->who.uid);
+	serve(s, next);
 }
 
 void control_close(struct control *s)

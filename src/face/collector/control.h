@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "rows/snapshot_json.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -90,8 +91,13 @@ int control_open(const struct control_opts *opts, struct control **out, struct e
 int control_fd(const struct control *c);
 int control_timeout_ms(const struct control *c); /* -1: never */
 
-/* Serve all connections without blocking; handles at most one request. */
-void control_run(struct control *c);
+/**
+ * control_run() - serve all connections without blocking
+ * @serves: false: accept and read only
+ *
+ * Handles at most one request; users take turns. A request whose client has left is dropped.
+ */
+void control_run(struct control *c, bool serves);
 
 /* Removes the socket. Accepts NULL. */
 void control_close(struct control *c);
