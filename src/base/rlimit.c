@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "rlimit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,6 +35,20 @@ void rlimit_files(size_t more)
 	/* only root can raise the hard limit: use it all; opening fails if it is too low */
 	rl.rlim_cur = rl.rlim_max = old_max;
 	setrlimit(RLIMIT_NOFILE, &rl);
+}
+
+int rlimit_need_files(size_t more, struct err *err)
+{
+	size_t need = open_files() + more;
+	struct rlimit rl;
+
+	rlimit_files(more);
+	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= need)
+		return 0;
+	return err_set(err, -EMFILE,
+		       "the limit of open files is %llu; at least %zu are needed: raise it with "
+		       "`ulimit -n %zu`, or LimitNOFILE= of a unit",
+		       (unsigned long long)rl.rlim_cur, need, need + SPARE);
 }
 
 /* Data pages of the process, including reservations such as those of sanitizers. */

@@ -3,10 +3,14 @@
 #ifndef IBSCOPE_RLIMIT_H
 #define IBSCOPE_RLIMIT_H
 
+#include "err.h"
 #include "std.h"
 
 /* Allow @more open files in addition to those open now, within the hard limit and privileges. */
 void rlimit_files(size_t more);
+
+/* The same, where work without @more would fail. Return: 0, or -EMFILE with @err. */
+int rlimit_need_files(size_t more, struct err *err);
 
 /*
  * Let this process allocate @bytes more than now; beyond that malloc() fails. Includes libraries.

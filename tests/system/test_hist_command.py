@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,6 +57,20 @@ class HistCommand(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         busy = [s for s in o['series'] if s['samples'] > 30]
         self.assertGreaterEqual(len(busy), 2, o['series'])
+
+    @unittest.skipUnless(shutil.which('setpriv'), 'setpriv is not here')
+    def test_few_open_files(self):
+        """A limit that only root could raise is named, with one that is enough; that is true."""
+        def limited(n):
+            return subprocess.run(['setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', 'prlimit', f'--nofile={n}:{n}',
+                                   IBSCOPE, 'hist', '--source', 'sim', '-c', '1000000', '0.1', '1'], capture_output=True, text=True)
+        for n in 8, 20, 40:
+            p = limited(n)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            m = re.search(rf'the limit of open files is {n}; at least (\d+) are needed: raise it with `ulimit -n (\d+)`', p.stderr)
+            self.assertTrue(m, p.stderr)
+            self.assertGreater(int(m[1]), n)
+        self.assertEqual(limited(int(m[1])).returncode, 0)
 
     def test_what_else_is_selected_wins(self):
         pid = self.others[0].pid

@@ -2,6 +2,7 @@
 #include "sampler.h"
 
 #include "sampler_private.h"
+#include "base/rlimit.h"
 #include "machine/machine.h"
 
 #include "ibs_op.skel.h"
@@ -13,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Open files of the object with its maps and programs, and of the attempts that load it. */
+#define BPF_FILES 34
 
 /* Errors for users are made from the errno; messages of libbpf are only shown with -v. */
 static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -143,47 +147,31 @@ static int check_twin(const struct sampler *s, struct err *err)
 		       "this kernel cannot run BPF programs on request; Linux 5.17 and later can");
 }
 
-int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
+/* What follows from the options alone. */
+static void describe(struct sampler *s, const struct sampler_opts *opts)
 {
-	struct sampler *s = xcalloc(1, sizeof(*s));
-	struct topology *topo = NULL;
-	struct bpf_program *prog;
-	__u64 period; /* of each sample; 0: unknown */
-	int ret, n, handler = -1;
-
-	libbpf_set_print(libbpf_log);
-	n = libbpf_num_possible_cpus();
-	if (n < 0) {
-		ret = err_set(err, n, "cannot read the possible CPUs: %s", strerror(-n));
-		goto fail;
-	}
-	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
 	s->filter = opts->filter;
 	s->by_freq = opts->attr.freq;
-	period = opts->attr.freq || opts->filter == EVENT_FILTER_HARDWARE
-			 ? 0
-			 : opts->attr.sample_period;
 	s->simulated = opts->source != SAMPLER_IBS;
 	s->count_ops = opts->count_ops;
 	s->by = sampler_group_by(opts);
-	layout_init(&s->layout, opts->metric, opts->ibs.caps);
-	topo = topology_open("", s->possible_cpus);
-	ret = sampler_memory(opts, topology_n_complexes(topo), &s->memory, err);
-	if (ret)
-		goto fail;
-	ret = kernel_features_probe(&s->features, err);
-	if (ret)
-		goto fail;
-	s->direct = s->features.direct_read && !opts->probe_read;
 	s->unfolded = opts->unfolded;
-	handler = sampler_handle_programs(s);
+	layout_init(&s->layout, opts->metric, opts->ibs.caps);
+}
+
+/* Load the program, into the maps that are pinned, if they are adopted. */
+static int load_program(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	int ret, handler = sampler_handle_programs(s);
+	struct bpf_program *prog;
+
 	errno = handler < 0 ? -handler : 0;
 	s->skel = errno ? NULL : ibs_op_bpf__open();
 	if (!s->skel) {
 		ret = err_set(err, -errno, "cannot open the BPF object: %s", strerror(errno));
-		goto fail;
+		goto out;
 	}
 	prog = sampler_choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
@@ -194,10 +182,19 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: sampler_set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: sampler_load(s, opts, prog, err);
-	libbpf_unregister_prog_handler(handler);
-	handler = -1;
 	s->prog_fd = bpf_program__fd(prog);
-	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
+out:
+	if (handler >= 0)
+		libbpf_unregister_prog_handler(handler);
+	return ret;
+}
+
+static int map_memory(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	bool known = !opts->attr.freq && opts->filter != EVENT_FILTER_HARDWARE;
+	int ret;
+
+	ret = map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: open_lines(s, opts, err);
 	ret = ret ?: open_rings(s, opts, err);
@@ -205,34 +202,70 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
-		goto fail;
+		return ret;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
 				     .state = s->state,
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
-				     .by = sampler_group_by(opts),
+				     .by = s->by,
 				     .has_ops = opts->count_ops,
-				     .period = period,
+				     .period = known ? opts->attr.sample_period : 0,
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
+	return 0;
+}
+
+/* Start the source of samples, which is disabled still. */
+static int open_source(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	switch (opts->source) {
+	case SAMPLER_LOAD:
+		return 0;
+	case SAMPLER_TWIN:
+		return map_array(s->skel->maps.twin, &s->twin, err);
+	default:
+		return sampler_events_open(s, opts, err);
+	}
+}
+
+int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
+{
+	struct sampler *s = xcalloc(1, sizeof(*s));
+	struct topology *topo = NULL;
+	int ret, n;
+
+	libbpf_set_print(libbpf_log);
+	describe(s, opts);
+	ret = rlimit_need_files(BPF_FILES + opts->n_cpus, err);
+	if (ret)
+		goto fail;
+	n = libbpf_num_possible_cpus();
+	if (n < 0) {
+		ret = err_set(err, n, "cannot read the possible CPUs: %s", strerror(-n));
+		goto fail;
+	}
+	s->possible_cpus = n;
+	topo = topology_open("", s->possible_cpus);
+	ret = sampler_memory(opts, topology_n_complexes(topo), &s->memory, err)
+		      ?: kernel_features_probe(&s->features, err);
+	if (ret)
+		goto fail;
+	s->direct = s->features.direct_read && !opts->probe_read;
+	ret = load_program(s, opts, err) ?: map_memory(s, opts, err);
+	if (ret)
+		goto fail;
 	place_cpus(s, opts, topo);
 	sampler_fold_reserve(s, opts);
 	sampler_pins_resume(s, opts);
-	if (opts->source == SAMPLER_TWIN)
-		ret = map_array(s->skel->maps.twin, &s->twin, err);
-	else if (opts->source != SAMPLER_LOAD)
-		ret = sampler_events_open(s, opts, err);
-	ret = ret ?: sampler_pins_put(s, opts, err);
+	ret = open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);
 	*out = s;
 	return 0;
 fail:
-	if (handler >= 0)
-		libbpf_unregister_prog_handler(handler);
 	topology_close(topo);
 	sampler_close(s);
 	return ret;
