@@ -2,20 +2,10 @@
 #include "trusted_dir.h"
 
 #include <limits.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define LINKS_MAX 40 /* the kernel's limit */
-
-/* Others can be kept out of a bpffs when it is mounted. */
-static bool on_bpffs(const char *path)
-{
-	struct statfs fs;
-
-	return !statfs(path, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
-}
 
 static int check_one(const char *path, const struct stat *st, bool sticky_ok, struct err *err)
 {
@@ -34,9 +24,8 @@ static int check_one(const char *path, const struct stat *st, bool sticky_ok, st
 		return 0;
 	return err_set(err, -EPERM,
 		       "%s has mode %04o, so other users could add or replace files "
-		       "in it: use a directory that only root can write to%s",
-		       path, st->st_mode & 07777,
-		       on_bpffs(path) ? "; mount bpffs with -o mode=0700" : "");
+		       "in it: `chmod go-w` it, or use a directory that only root can write to",
+		       path, st->st_mode & 07777);
 }
 
 /* Replace the first @len bytes of @path, a symbolic link, by its target. */

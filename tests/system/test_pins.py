@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Directories of pins that other users could write to, and pins that are not ours."""
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -53,7 +54,7 @@ class Pins(Directory):
         p = run('ctl', '--pin-dir', self.pins, 'unpin')
         self.assertEqual((p.returncode, p.stderr, os.path.exists(self.pins)), (0, '', False))
         os.chmod(self.bpffs, 0o777)
-        self.refused(f'{self.bpffs} has mode 0777', 'mount bpffs with -o mode=0700')
+        self.refused(f'{self.bpffs} has mode 0777', '`chmod go-w` it')
         self.assertFalse(os.path.exists(self.pins))
         os.chmod(self.bpffs, 0o1777)
         # as somebody who was there first
@@ -69,6 +70,18 @@ class Pins(Directory):
         self.refused(f'{self.pins}/links belongs to uid {NOBODY}')
         os.rmdir(os.path.join(self.pins, 'links'))
         self.collector()
+
+    def test_doctor_says_what_is_refused(self):
+        bpffs = '/sys/fs/bpf'
+        mode = os.stat(bpffs).st_mode & 0o7777
+        self.addCleanup(os.chmod, bpffs, mode)
+        for mode, want in (0o755, 'ok'), (0o1777, 'ok'), (0o777, 'warn'):
+            os.chmod(bpffs, mode)
+            checks = json.loads(run('doctor', '--json').stdout)['checks']
+            row = next(c for c in checks if c['id'] == 'bpffs')
+            self.assertEqual(row['status'], want, row)
+        self.assertIn(f'{bpffs} has mode 0777', row['why'])
+        self.assertIn('root only write', row['remedy'])
 
     def test_readers_of_what_others_could_write(self):
         self.mount('0711')
@@ -96,7 +109,7 @@ class Pins(Directory):
         read(status=0)
 
     def test_no_bpffs(self):
-        self.refused('mount -t bpf -o mode=0700')
+        self.refused('mount -t bpf bpf ')
         # what was there stays
         os.mkdir(self.pins)
         self.refused('is not on a bpffs')

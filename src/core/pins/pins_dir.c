@@ -84,7 +84,7 @@ static bool is_bpffs(const char *path)
 	return !statfs(path, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
 }
 
-#define MOUNT_BPFFS "mount -t bpf -o mode=0700 bpf " BPFFS
+#define MOUNT_BPFFS "mount -t bpf bpf " BPFFS
 
 void pins_mount(const char *dir)
 {

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/trusted_dir.h"
 #include "cgroup/cgroup.h"
 #include "cgroup/container.h"
 
@@ -95,9 +96,21 @@ static void check_nested_names(struct doctor *d, struct doctor_result *r)
 			    "only a directory service (LDAP) knows may lack names");
 }
 
+/* Whether `serve` would refuse to create its directory there, or the one it has. */
+static int check_pins_place(const char *bpffs, struct err *err)
+{
+	char dir[PATH_MAX];
+	int ret;
+
+	snprintf(dir, sizeof(dir), "%s/ibscope", bpffs);
+	ret = trusted_dir_check(dir, true, err);
+	return ret == -ENOENT ? 0 : ret;
+}
+
 static void check_bpffs(struct doctor *d, struct doctor_result *r)
 {
 	char path[PATH_MAX], line[1024], where[256] = "", found[256] = "";
+	struct err err;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", d->root);
@@ -116,6 +129,10 @@ static void check_bpffs(struct doctor *d, struct doctor_result *r)
 		doctor_value(r, DOCTOR_WARN, "%s", found);
 		doctor_why(r, "this user cannot create files there: %s", strerror(errno));
 		doctor_remedy(r, "chown a directory in it to this user, or run as root");
+	} else if (d->probed && check_pins_place(found, &err)) {
+		doctor_value(r, DOCTOR_WARN, "%s", found);
+		doctor_why(r, "'serve' refuses it: %s", err.text);
+		doctor_remedy(r, "let root only write there");
 	} else {
 		doctor_value(r, DOCTOR_OK, "%s", found);
 	}
