@@ -158,6 +158,21 @@ class Record(unittest.TestCase):
         times = [s['time'] for s in Recorded(self.path('ibscope.data')).of('sample')]
         self.assertEqual(times, sorted(times))
 
+    def test_duration_is_kept(self):
+        """At the highest rate and with the smallest ring; the machine goes on, whatever its clock costs."""
+        for args in ('-c', '10000'), ('-F', '100000'), ('-e', 'ibs_op//,ibs_fetch//', '-c', '20000,20000'):
+            with self.subTest(args=args):
+                began = time.monotonic()
+                p = self.record(*args, '--ring-size', '16K', '--duration', '1')
+                took = time.monotonic() - began
+                self.assertLess(took, 6)
+                m = re.search(r'a sample each (\d+) ns instead of 10000: an interrupt of the clock takes (\d+) ns', p.stderr)
+                print(f'# {args}: {took:.1f} s, {m[0] if m else "the rate asked for"}')
+                if m:
+                    self.assertGreaterEqual(int(m[1]), 2 * int(m[2]))
+                if '-e' not in args:
+                    self.check_whole(Recorded(self.path('ibscope.data')), p)
+
     def test_task_and_cgroup(self):
         """Samples of a busy process have its ids, and the file has its name and cgroup."""
         cgroup = Cgroup(f'ibscope-test-{os.getpid()}/record')
