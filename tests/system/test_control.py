@@ -334,6 +334,16 @@ class Setting(Case):
         live = self.status()['live']
         self.assertEqual((len(live), live[-3:]), (1023, ' ..'))
 
+    def test_log_of_many_changes(self):
+        c = self.collector('--max-overhead', 'off')
+        for k in range(25):
+            self.set('changed while sampling', f'period={400000 + 16 * k}')
+        c.p.terminate()
+        c.p.wait(60)
+        said = c.said()
+        self.assertEqual(said.count(': set period='), 10, said)
+        self.assertIn('15 more changes by requests', said)
+
     def test_grace(self):
         self.collector()
         before = self.status()['starts']

@@ -166,6 +166,7 @@ static int tick(struct collector *c, struct err *err)
 
 	session_tick(c->session);
 	follow_cgroups(c, true);
+	requests_log_rest(c, false);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)
@@ -267,6 +268,7 @@ int collector_finish(struct collector *c, int ret, struct err *err)
 		if (status_update(c, now_s(), ret ? &last : err))
 			ret = ret ?: -EUCLEAN;
 	}
+	requests_log_rest(c, true);
 	control_close(c->control);
 	users_close(c);
 	budget_close(c);

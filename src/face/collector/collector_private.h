@@ -73,6 +73,10 @@ struct collector {
 	__u64 cost_before_ns; /* before this collector opened it */
 	__u64 reported_ns;    /* cost since then at the last status */
 	double reported_s, next_rate_s, next_step_s;
+	struct {
+		unsigned int n; /* since then */
+		double since_s;
+	} changes; /* by requests */
 	struct work_limit work;
 	__u64 work_before_ns[IBS_WORK_N], delayed_before_ns[IBS_WORK_N]; /* of earlier collectors */
 	__u64 warned_delayed_ns[IBS_WORK_N];
@@ -170,6 +174,9 @@ int reload_options(struct collector *c, bool *usage, struct err *err);
  * used. Return: 0 or a negative errno with @err.
  */
 int requests_open(struct collector *c, struct err *err);
+
+/* Log how many changes were not logged, if a minute has passed since the first, or @now. */
+void requests_log_rest(struct collector *c, bool now);
 
 /* Requests of users for the groups of their own cgroups. */
 

@@ -152,12 +152,31 @@ static enum control_result apply(struct collector *c, struct collector_settings 
 	return ret ? failed(usage) : CONTROL_OK;
 }
 
-static void log_change(const struct control_request *r, const char *how)
+#define LOGGED_MAX     10 /* changes in LOGGED_EVERY_S; of others the number is logged */
+#define LOGGED_EVERY_S 60
+
+void requests_log_rest(struct collector *c, bool now)
+{
+	if (!c->changes.n || (!now && now_s() < c->changes.since_s + LOGGED_EVERY_S))
+		return;
+	if (c->changes.n > LOGGED_MAX)
+		log_info("%u more changes by requests", c->changes.n - LOGGED_MAX);
+	c->changes.n = 0;
+}
+
+/* Whoever may change options may do it a thousand times a second. */
+static void log_change(struct collector *c, const struct control_request *r, const char *how)
 {
 	char *text;
 	size_t n;
-	FILE *f = xmemopen(&text, &n);
+	FILE *f;
 
+	requests_log_rest(c, false);
+	if (!c->changes.n)
+		c->changes.since_s = now_s();
+	if (c->changes.n++ >= LOGGED_MAX)
+		return;
+	f = xmemopen(&text, &n);
 	for (size_t i = 0; i < r->n; i++)
 		fprintf(f, " %s%s%s", r->line[i].name, r->line[i].value ? "=" : "",
 			r->line[i].value ?: "");
@@ -208,7 +227,7 @@ static enum control_result change(struct collector *c, struct live_options *next
 	status_live(c);
 	status_update(c, now_s(), err);
 	log_copy_to(NULL);
-	log_change(r, how);
+	log_change(c, r, how);
 	fprintf(out, "%s\n", how);
 	if (c->event[0].status.unresolved)
 		fprintf(out, "waiting for: %s\n", pins_meta(c->event[0].pins)->unresolved);
