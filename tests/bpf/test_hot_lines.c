@@ -174,7 +174,7 @@ static void test_exchange(void **state)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_CPU_CLOCK;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr->sample_period = 100000;	/* an interrupt costs up to 50 us, on some virtual machines */
+	attr->sample_period = 100000; /* an interrupt costs up to 50 us, on some virtual machines */
 	if (sampler_open(&opts, &s, &err) || sampler_start(s, &err))
 		fail_msg("%s", err.text);
 	start = clock_ns(CLOCK_MONOTONIC);

@@ -243,21 +243,21 @@ class Setting(Case):
         self.assertEqual(metric('ibscope_sampling_period'), 200000)
         self.assertEqual(metric('ibscope_live_changes_total'), 0)
         before = self.snapshot()['ledger']
-        self.set(LIVE, 'period=50000')
+        self.set(LIVE, 'period=150000')
         self.becomes('aggregated')
-        self.assertEqual(self.status()['period'], 50000)
+        self.assertEqual(self.status()['period'], 150000)
         self.assertGreater(self.snapshot()['ledger']['seen'], before['seen'])
-        until(lambda: metric('ibscope_sampling_period') == 50000)     # a scrape is shared for a while
+        until(lambda: metric('ibscope_sampling_period') == 150000)     # a scrape is shared for a while
         self.assertEqual(metric('ibscope_live_changes_total'), 1)
         # the frequency takes its place, and goes
         self.set(ANEW, 'freq=2000')
         self.assertIsNone(self.status()['period'])
         self.becomes('aggregated')
         # nor has an event that has one of its own both
-        self.assertIn('conflicts with', self.ctl('set', 'event=ibs_op/cnt_ctl=1,period=50000/', code=2))
-        self.set(ANEW, 'event=ibs_op/cnt_ctl=1,period=50000/', 'freq=', 'period=')
-        self.assertEqual(self.status()['period'], 50000)
-        self.assertIn('conflicts with', self.ctl('set', 'period=60000', code=2))
+        self.assertIn('conflicts with', self.ctl('set', 'event=ibs_op/cnt_ctl=1,period=150000/', code=2))
+        self.set(ANEW, 'event=ibs_op/cnt_ctl=1,period=150000/', 'freq=', 'period=')
+        self.assertEqual(self.status()['period'], 150000)
+        self.assertIn('conflicts with', self.ctl('set', 'period=160000', code=2))
         self.set(ANEW, 'event', 'freq', 'period', verb='unset')
         self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
