@@ -4,6 +4,7 @@
 #include "std.h"
 #include "utf8.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <strings.h>
 #include <sys/ioctl.h>
@@ -200,8 +201,76 @@ static char *join(const struct screen *s, const struct cut *cuts, size_t n)
 	return out;
 }
 
+/* What is between < and > of a name. */
+struct arguments {
+	size_t from, bytes;
+	size_t column, columns;
+};
+
+/* Bytes of an operator's name, whose brackets enclose nothing; 0 if none is there. */
+static size_t operator_bytes(const char *text, size_t i)
+{
+	/* the longest first; arguments behind them begin with a bracket, or a blank and a bracket */
+	static const char *const operators[] = { "operator->", "operator<=>", "operator<<",
+						 "operator>>", "operator<",   "operator>" };
+
+	if (i && (isalnum((unsigned char)text[i - 1]) || text[i - 1] == '_'))
+		return 0;
+	for (size_t k = 0; k < ARRAY_SIZE(operators); k++)
+		if (!strncmp(text + i, operators[k], strlen(operators[k])))
+			return strlen(operators[k]);
+	return 0;
+}
+
+/* The widest outermost ones that have neither column @a nor @b; no columns: there are none. */
+static struct arguments widest_arguments(const char *text, size_t a, size_t b)
+{
+	struct arguments best = { 0 }, now = { 0 };
+	size_t column = 0, depth = 0;
+
+	for (size_t i = 0; text[i]; i++) {
+		size_t skipped = operator_bytes(text, i);
+
+		i += skipped;
+		column += skipped;
+		if (!text[i])
+			break;
+		if (text[i] == '<' && !depth++)
+			now = (struct arguments){ .from = i + 1, .column = column + 1 };
+		if (text[i] == '>' && i && text[i - 1] != '-' && depth && !--depth) {
+			now.bytes = i - now.from;
+			now.columns = column - now.column;
+			if (now.columns > best.columns && (a < now.column || a > column) &&
+			    (b < now.column || b > column))
+				best = now;
+		}
+		column += starts_character(text[i]) ? utf8_width(text + i) : 0;
+	}
+	return best;
+}
+
+/* Leave out arguments of templates until the name fits, except for those with a telling column. */
+static char *drop_arguments(const struct screen *s, const char *name, size_t width, size_t *telling)
+{
+	const char *gap = s->utf8 ? "…" : "~";
+	char *text = xstrdup(name), *with;
+
+	while (screen_columns(text) > width) {
+		struct arguments a = widest_arguments(text, telling[0], telling[1]);
+
+		if (a.columns < 2)
+			break;
+		with = xasprintf("%.*s%s%s", (int)a.from, text, gap, text + a.from + a.bytes);
+		free(text);
+		text = with;
+		for (int i = 0; i < 2; i++)
+			telling[i] -= telling[i] > a.column ? a.columns - 1 : 0;
+	}
+	return text;
+}
+
 /* @telling: the first character that distinguishes the name from similar ones; it is kept. */
-static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling)
+static char *cut(const struct screen *s, const char *name, size_t width, size_t telling)
 {
 	size_t len = screen_columns(name), last, head, tail, from;
 	const char *slash = strrchr(name, '/');
@@ -230,6 +299,16 @@ static char *shorten(const struct screen *s, const char *name, size_t width, siz
 	return join(s, cuts, 3);
 }
 
+/* @telling: where the name begins to differ from the ones before and after it, in order */
+static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling[2])
+{
+	char *text = drop_arguments(s, name, width, telling), *out;
+
+	out = cut(s, text, width, telling[0] > telling[1] ? telling[0] : telling[1]);
+	free(text);
+	return out;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(**(const char *const *const *)a, **(const char *const *const *)b);
@@ -252,7 +331,7 @@ void screen_shorten(const struct screen *s, const char *const *names, size_t n, 
 		after = next < n ? first_difference(*sorted[i], *sorted[next]) : 0;
 		for (size_t k = i; k < next; k++)
 			out[sorted[k] - names] =
-				shorten(s, *sorted[k], width, before > after ? before : after);
+				shorten(s, *sorted[k], width, (size_t[]){ before, after });
 	}
 	free(sorted);
 }

@@ -48,7 +48,8 @@ size_t screen_columns(const char *text);
  * @width:  at least 8
  * @out:    gets a string each, which the caller frees
  *
- * Keeps the last part of a path, and where names differ only in what would be cut, that.
+ * Keeps the last part of a path, and where names differ only in what would be cut, that. Arguments of templates are cut
+ * before anything else: "vector<…>::push_back".
  */
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out);

@@ -130,7 +130,7 @@ class Annotate(unittest.TestCase):
         path = self.make('copy', self.copy)
         j = self.json(path)
         self.assertEqual(j['object'], MAKE)
-        self.assertEqual(j['others'], [{'object': self.copy, 'start': j['start'], 'samples': 2}])
+        self.assertEqual(j['others'], [{'object': self.copy, 'mangled': None, 'start': j['start'], 'samples': 2}])
         for name in ('copy', self.copy):
             j = self.json(path, '--object', name)
             self.assertEqual((j['object'], j['total']['samples']), (self.copy, 2))

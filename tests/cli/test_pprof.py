@@ -67,6 +67,7 @@ class Profile:
         self.comments = [text[i] for i in top[13]]
         functions = {f[1][0]: text[f[2][0]] for f in map(fields, top[5])}
         assert len(functions) == len(top[5])
+        self.functions = {(text[f[2][0]], text[f[3][0]]) for f in map(fields, top[5])}
         self.mappings = [{'start': m[2][0], 'end': m[3][0], 'file': text[m[5][0]], 'build_id': text[m[6][0]]}
                          for m in map(fields, top[3])]
         locations = {}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_types FILE PROGRAM [wrong]: a recording of simulated accesses of a program, as the lines of standard input
+ * make_types FILE PROGRAM [wrong|stacks]: a recording of simulated accesses of a program, as the lines of standard input
  * say: "IP DATA OP COUNT", addresses in hexadecimal as the linker gave them, OP load, store, none, or invalid for a load
  * whose IP is, DATA 0 for none.
- * With "wrong" it has a build-id that the program has not. Addresses of the kernel are as they are; a line of those may
+ * With "wrong" it has a build-id that the program has not; with "stacks" samples have the chain of "stack IP IP ..", from
+ * the innermost address on, above them. Addresses of the kernel are as they are; a line of those may
  * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
 #include "made_recording.h"
@@ -53,9 +54,29 @@ static __u64 at_base(__u64 addr)
 	return addr >> 63 ? addr : BASE + addr;
 }
 
+static int stacks;
+
+static bool put_stack(const char *line)
+{
+	__u64 chain[TRACE_STACK_MAX];
+	unsigned int n = 0;
+	struct err err;
+	char *end;
+
+	if (strncmp(line, "stack ", 6) != 0)
+		return false;
+	for (line += 6; n < TRACE_STACK_MAX; line = end) {
+		chain[n++] = at_base(strtoull(line, &end, 16));
+		if (end == line)
+			break;
+	}
+	need(!recording_stack(made, stacks++, chain, n - 1, &err));
+	return true;
+}
+
 static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsigned int width)
 {
-	const struct ibs_record_extra extra = { .kernel = -1, .user = -1, .slab = slab };
+	const struct ibs_record_extra extra = { .kernel = -1, .user = stacks - 1, .slab = slab };
 	bool invalid = !strcmp(op, "invalid");
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
@@ -73,7 +94,7 @@ static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsi
 		rec.data3 |= (__u64)width << 22;
 	if (rec.data3)
 		rec.data3 |= data ? IBS_OP_DATA3_LIN_VALID : 0;
-	made_add(rec, slab ? &extra : NULL);
+	made_add(rec, slab || stacks ? &extra : NULL);
 }
 
 static bool put_cache(const char *line)
@@ -103,12 +124,14 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
+	((struct trace_pmu *)info.pmu)->stacks = argc > 3 && !strcmp(argv[3], "stacks");
 	made_begin(argv[1], &info);
-	put_maps(argv[2], argc > 3);
+	put_maps(argv[2], argc > 3 && !strcmp(argv[3], "wrong"));
 	while (fgets(line, sizeof(line), stdin)) {
 		slab = width = 0;
-		if (put_cache(line) || sscanf(line, "%llx %llx %15s %u %llx %u", &ip, &data, op, &n,
-					      &slab, &width) < 4)
+		if (put_cache(line) || put_stack(line) ||
+		    sscanf(line, "%llx %llx %15s %u %llx %u", &ip, &data, op, &n, &slab, &width) <
+			    4)
 			continue;
 		while (n--)
 			access_memory(ip, data, op, slab, width);

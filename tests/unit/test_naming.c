@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "naming/confine.h"
+#include "naming/demangle.h"
 #include "naming/naming.h"
 #include "naming/naming_wire.h"
 
@@ -109,6 +110,14 @@ static struct object *must_open(struct naming *n, const char *path)
 	return o;
 }
 
+/* NULL: none is known. */
+static const char *symbol_at(struct object *o, __u64 offset)
+{
+	struct object_name name;
+
+	return object_symbol(o, offset, &name) ? name.name : NULL;
+}
+
 /* The child of this process. */
 static pid_t worker(void)
 {
@@ -147,8 +156,8 @@ static void test_worker_has_nothing(void **state)
 	(void)state;
 	make_program(path_of("good"), 2);
 	o = must_open(n, path_of("good"));
-	assert_string_equal(object_symbol(o, 0x1008), "target");
-	assert_null(object_symbol(o, 0x1100));
+	assert_string_equal(symbol_at(o, 0x1008), "target");
+	assert_null(symbol_at(o, 0x1100));
 	pid = worker();
 	for (const char *const *key =
 		     (const char *const[]){ "CapInh:", "CapPrm:", "CapEff:", "CapAmb:", NULL };
@@ -261,10 +270,10 @@ static void test_too_many_symbols(void **state)
 	make_program(path_of("good"), 2);
 	big = must_open(n, path_of("big"));
 	good = must_open(n, path_of("good"));
-	assert_null(object_symbol(big, 0x1008));
+	assert_null(symbol_at(big, 0x1008));
 	assert_non_null(
 		strstr(object_problem(big), "it has 2000001 symbols; the limit is 2000000"));
-	assert_string_equal(object_symbol(good, 0x1008), "target");
+	assert_string_equal(symbol_at(good, 0x1008), "target");
 	assert_null(object_problem(good));
 	object_close(big);
 	assert_true(naming_memory_next(memory, &seen, &path, &why));
@@ -277,7 +286,7 @@ static void test_too_many_symbols(void **state)
 	object_close(big);
 	make_program(path_of("big"), 2);
 	big = must_open(n, path_of("big"));
-	assert_string_equal(object_symbol(big, 0x1008), "target");
+	assert_string_equal(symbol_at(big, 0x1008), "target");
 	object_close(big);
 	object_close(good);
 	naming_free(n);
@@ -309,7 +318,7 @@ static void test_worker_is_killed(void **state)
 	a = must_open(n, path_of("a"));
 	b = must_open(n, path_of("b"));
 	for (int i = 0; i < 3; i++) {
-		assert_string_equal(object_symbol(i % 2 ? a : b, 0x1000 + i), "target");
+		assert_string_equal(symbol_at(i % 2 ? a : b, 0x1000 + i), "target");
 		assert_int_equal(kill(worker(), SIGKILL), 0);
 	}
 	assert_null(object_problem(a));
@@ -447,6 +456,104 @@ static void test_elsewhere(void **state)
 	naming_free(n);
 }
 
+/* --- names --- */
+
+static const char *demangled(const char *name)
+{
+	static char text[NAMING_TEXT_MAX];
+
+	return demangle(name, text, sizeof(text)) ? text : name;
+}
+
+static void test_demangled(void **state)
+{
+	static const char *const names[][2] = {
+		{ "_ZN2ns5Class6methodEi", "ns::Class::method" },
+		{ "_ZNK2ns5Class6methodEv", "ns::Class::method" },
+		{ "_ZN2ns5tableE", "ns::table" },
+		{ "_ZTVN2ns5ClassE", "vtable for ns::Class" },
+		{ "_ZNSt6vectorIiSaIiEE9push_backEOi",
+		  "std::vector<int, std::allocator<int> >::push_back" },
+		{ "_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()" },
+		{ "_ZN12_GLOBAL__N_13fooEv.constprop.0", "(anonymous namespace)::foo" },
+		/* Rust, legacy and v0 */
+		{ "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+		  "core::fmt::Write::write_fmt" },
+		{ "_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE",
+		  "core::ptr::drop_in_place<alloc::string::String>" },
+		{ "_RNvCs1234_7mycrate3foo", "mycrate::foo" },
+		{ "_RINvNtC3std3mem8align_ofjdE", "std::mem::align_of::<usize, f64>" },
+		/* other names, and what only begins like those */
+		{ "main", "main" },
+		{ "_Rep_base", "_Rep_base" },
+		{ "_start", "_start" },
+		{ "", "" },
+		{ "_", "_" },
+		{ "_Z", "_Z" },
+		{ "_ZN", "_ZN" },
+		{ "_ZN2ns5Clas", "_ZN2ns5Clas" },
+		{ "_ZN2ns99999999999999999999Class6methodEi",
+		  "_ZN2ns99999999999999999999Class6methodEi" },
+		{ "_R", "_R" },
+		{ "_RNvC", "_RNvC" },
+		{ "_RNvCs1234_7mycrate3fo", "_RNvCs1234_7mycrate3fo" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_string_equal(demangled(names[i][0]), names[i][1]);
+}
+
+/* Each argument of the template is a pair of the one before: 2^@times in all. */
+static void make_doubling(char *name, size_t size, int times)
+{
+	static const char digit[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n = snprintf(name, size, "_Z1fI1AIiiE");
+
+	for (int i = 1; i <= times; i++) {
+		char of[8] = { 'S', digit[i % 36], '_' };
+
+		if (i >= 36)
+			snprintf(of, sizeof(of), "S%c%c_", digit[i / 36], digit[i % 36]);
+		n += snprintf(name + n, size - n, "S0_I%s%sE", of, of);
+	}
+	snprintf(name + n, size - n, "Ev");
+}
+
+static void test_hostile_names(void **state)
+{
+	static const char *const deep[][2] = {
+		{ "_Z1fI", "P" }, { "_Z", "N" },    { "_Z1f", "I" },	{ "_ZN", "St" },
+		{ "_R", "N" },	  { "_RMC0", "R" }, { "_RNvC", "TB_" }, { "_Z1fIX", "ad" },
+	};
+	static const size_t lengths[] = { 500, DEMANGLE_MAX, 1 << 20 };
+	char *name = malloc(2 << 20), small[14], fits[15];
+
+	(void)state;
+	assert_non_null(name);
+	for (size_t i = 0; i < sizeof(deep) / sizeof(deep[0]); i++)
+		for (size_t k = 0; k < 3; k++) {
+			strcpy(name, deep[i][0]);
+			for (size_t n = strlen(name); n < lengths[k]; n += strlen(deep[i][1]))
+				strcpy(name + n, deep[i][1]);
+			assert_string_equal(demangled(name), name);
+		}
+	sprintf(name, "_ZN%d", DEMANGLE_MAX);
+	memset(name + strlen(name), 'a', DEMANGLE_MAX);
+	assert_string_equal(demangled(name), name);
+	make_doubling(name, 2 << 20, 60);
+	assert_string_equal(demangled(name), name);
+	make_doubling(name, 2 << 20, 2);
+	assert_string_equal(demangled(name),
+			    "f<A<int, int>, A<A<int, int>, A<int, int> >, A<A<A<int, int>, A<int, "
+			    "int> >, A<A<int, int>, A<int, int> > > >");
+	free(name);
+	/* the end of the text has room, or all of it stays mangled */
+	assert_false(demangle("_ZN2ns5Class3getEv", small, sizeof(small)));
+	assert_true(demangle("_ZN2ns5Class3getEv", fits, sizeof(fits)));
+	assert_string_equal(fits, "ns::Class::get");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_symbols),   cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_worker_is_killed),   cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_container_paths),	   cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_demangled),	   cmocka_unit_test(test_hostile_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

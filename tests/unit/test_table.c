@@ -591,6 +591,49 @@ static void test_shortened_names(void **state)
 	free(out[0]);
 }
 
+static void assert_shortened(unsigned int width, const char *name, const char *want)
+{
+	char *out;
+
+	shorten(&name, 1, width, &out);
+	assert_string_equal(out, want);
+	free(out);
+}
+
+static void test_shortened_templates(void **state)
+{
+	static const char *const names[] = {
+		"store::map<long, store::pair<int, int> >::find<store::less<long> >",
+		"store::map<long, store::pair<int, int> >::find<store::greater<long> >",
+		"store::map<char, store::pair<int, int> >::find<store::less<char> >",
+		"store::map<char, store::pair<int, int> >::find<store::less<char> >::at",
+	};
+	char *out[4];
+
+	(void)state;
+	assert_shortened(27, "std::vector<int>::push_back", "std::vector<int>::push_back");
+	assert_shortened(26, "std::vector<int>::push_back", "std::vector<…>::push_back");
+	assert_shortened(34, "store::map<long>::find<store::less<long> >",
+			 "store::map<long>::find<…>");
+	assert_shortened(24, "store::map<long>::find<store::less<long> >",
+			 "store::map<…>::find<…>");
+	assert_shortened(16, "store::map<long>::find<store::less<long> >", "store::m…find<…>");
+	/* neither operators nor arrows are brackets */
+	assert_shortened(20, "n::operator<< <char, n::traits<char> >", "n::operator<< <…>");
+	assert_shortened(20, "n::operator-><n::pointer, n::traits>", "n::operator-><…>");
+	assert_shortened(20, "core::call<fn(u8) -> core::option<u16>>::x", "core::call<…>::x");
+	assert_shortened(12, "a<b::c::d::e::f::g", "a<b::c…:f::g");
+	assert_shortened(12, ">>>>>>>>>>>>>>>>>", ">>>>>>…>>>>>");
+	for (unsigned int width = 16; width < 72; width++) {
+		shorten(names, 4, width, out);
+		for (int i = 0; i < 4; i++)
+			for (int k = 0; k < i; k++)
+				assert_string_not_equal(out[i], out[k]);
+		for (int i = 0; i < 4; i++)
+			free(out[i]);
+	}
+}
+
 static void test_numbers(void **state)
 {
 	const struct screen s = { .utf8 = true };
@@ -726,6 +769,7 @@ int main(void)
 		cmocka_unit_test(test_misses),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_shortened_names),
+		cmocka_unit_test(test_shortened_templates),
 		cmocka_unit_test(test_unknown_columns_go_first),
 		cmocka_unit_test(test_zero_columns_go_first),
 		cmocka_unit_test(test_few_samples),

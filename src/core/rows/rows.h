@@ -53,7 +53,7 @@ enum {
 	X(MODE, "mode", IBS_BY_MODE, mode_label, 0, mode_word, mode_of, "user or kernel")       \
 	X(SLAB, "slab", IBS_BY_SLAB, slab_label, KEY_OF_OP | KEY_TASKS, slab_word, text_of,     \
 	  "slab cache of the kernel's data; needs record --slabs")                              \
-	X(SYMBOL, "symbol", BY_SYMBOL, symbol_label, KEY_SYMBOLS, symbol_word, text_of,         \
+	X(SYMBOL, "symbol", BY_SYMBOL, symbol_label, KEY_SYMBOLS, symbol_word, name_of,         \
 	  "function of the op's address")                                                       \
 	X(SRC, "src", 0, NULL, KEY_OF_OP, src_word, src_of, "where the data came from")         \
 	X(OP, "op", 0, NULL, KEY_OF_OP, op_word, op_of, "kind of op")                           \
@@ -78,7 +78,7 @@ enum {
 	  "file of the data's address, or [heap], [stack] ...")                                   \
 	X(RANGE, "range", KEY_OF_OP | KEY_OF_HOST | KEY_DATA, range_word, text_of,                \
 	  "addresses of that mapping")                                                            \
-	X(VARIABLE, "variable", KEY_OF_OP | KEY_DATA, variable_word, text_of,                     \
+	X(VARIABLE, "variable", KEY_OF_OP | KEY_DATA, variable_word, name_of,                     \
 	  "variable at the data's address")                                                       \
 	X(OFFSET, "offset", KEY_OF_OP | KEY_DATA, offset_word, number_of,                         \
 	  "offset of the data in its variable, or in its file")                                   \

@@ -30,8 +30,8 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 /* The name of the input for messages. */
 const char *recorded_name(const struct recorded_input *in);
 
-/* --btf, --kallsyms, --debug-dir and --debuginfod; their context is struct symbols_opts. */
-#define RECORDED_SYMBOL_ROWS 4
+/* --btf, --kallsyms, --debug-dir, --debuginfod and --no-demangle; their context is struct symbols_opts. */
+#define RECORDED_SYMBOL_ROWS 5
 extern const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS];
 
 /* A recording, and the data for tables of its samples. Zero is none. */

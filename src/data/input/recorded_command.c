@@ -90,6 +90,8 @@ const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
 	  set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
 	  OPTION_FLAG(struct symbols_opts, debuginfod) },
+	{ "no-demangle", 0, NULL, "print names of C++ and Rust as the linker has them",
+	  OPTION_FLAG(struct symbols_opts, mangled) },
 };
 
 int recorded_explain(const struct select_options *o)

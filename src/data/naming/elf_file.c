@@ -7,6 +7,7 @@
 #include "elf_file_private.h"
 
 #include "base/regular.h"
+#include "demangle.h"
 #include "naming_wire.h"
 
 #include <elfutils/libdwelf.h>
@@ -168,6 +169,8 @@ void elf_file_close(struct elf_file *o)
 	types_free(o->types);
 	free(o->functions.v);
 	free(o->variables.v);
+	intern_free(&o->demangled);
+	u64_map_free(&o->demangled_of);
 	free(o);
 }
 
@@ -391,6 +394,22 @@ bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr)
 const char *elf_file_problem(const struct elf_file *o)
 {
 	return *o->problem ? o->problem : NULL;
+}
+
+const char *elf_file_demangled(struct elf_file *o, const char *name)
+{
+	__u32 known = u64_map_get(&o->demangled_of, (uintptr_t)name);
+	char text[NAMING_TEXT_MAX];
+	const char *out;
+
+	if (o->opts.mangled)
+		return NULL;
+	if (known == U64_MAP_NONE) {
+		known = intern_get(&o->demangled, demangle(name, text, sizeof(text)) ? text : "");
+		u64_map_put(&o->demangled_of, (uintptr_t)name, known);
+	}
+	out = intern_text(&o->demangled, known);
+	return *out ? out : NULL;
 }
 
 const char *elf_file_symbol(struct elf_file *o, __u64 offset)

@@ -13,6 +13,7 @@ struct elf_file_opts {
 	const char *debug_dir;
 	bool trusted;	 /* the path is of this machine: a file without a build-id is believed */
 	bool debuginfod; /* servers may be asked */
+	bool mangled;	 /* names stay as the linker has them */
 };
 
 /**
@@ -29,6 +30,9 @@ void elf_file_close(struct elf_file *o); /* accepts NULL */
 
 /* Why names are missing, or NULL if none are, as far as has been asked. */
 const char *elf_file_problem(const struct elf_file *o);
+
+/* A name of the file as people write it, or NULL if that is the same; it lives as long as @o. */
+const char *elf_file_demangled(struct elf_file *o, const char *name);
 
 /* The name at an offset in the file, or NULL; it lives as long as @o. */
 const char *elf_file_symbol(struct elf_file *o, __u64 offset);

@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_ELF_FILE_PRIVATE_H
 #define IBSCOPE_ELF_FILE_PRIVATE_H
 
+#include "base/intern.h"
 #include "types/data_types.h"
 
 struct named {
@@ -23,6 +24,8 @@ struct elf_file {
 	GElf_Addr bias;
 	Elf *elf;
 	struct names functions, variables;
+	struct intern demangled;     /* "" for names that stay */
+	struct u64_map demangled_of; /* by address of the name */
 	bool no_lines;
 	struct types *types;
 	Dwfl_Callbacks callbacks;

@@ -27,6 +27,7 @@ bool naming_memory_next(const struct naming_memory *m, __u32 *seen, const char *
 struct naming_opts {
 	const char *debug_dir;	      /* another one beside /usr/lib/debug, or NULL */
 	bool debuginfod;	      /* servers may be asked */
+	bool mangled;		      /* names stay as the linker has them */
 	double cpu_s;		      /* for all objects together; 0: no limit */
 	struct naming_memory *memory; /* or NULL */
 };
@@ -61,21 +62,27 @@ const char *object_problem(const struct object *o);
 
 /* Texts below live as long as the struct naming. */
 
-/* The name at an offset in the file, or NULL. */
-const char *object_symbol(struct object *o, __u64 offset);
+/* Names of functions and variables are as people write them, with namespaces and without parameters. */
+struct object_name {
+	const char *name;    /* NULL: none is known */
+	const char *mangled; /* as the linker has it; NULL: the same */
+};
+
+/* The name at an offset in the file. Return: false if none is known. */
+bool object_symbol(struct object *o, __u64 offset, struct object_name *out);
 
 /**
  * object_variable() - the variable at an address that belongs to a map of the file
  * @pgoff:  of the map in the file
  * @exec:   it is of code: then addresses of all segments count from it, else those of its own
  * @offset: of the address from the map's first byte, plus @pgoff; behind the map it may be in .bss
- * @name:   NULL: no symbol has a size that covers the address
+ * @name:   of the symbol with a size that covers the address
  * @at:     how far behind the first byte of the variable
  *
  * Return: false if the address is in no segment of the file.
  */
-bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
-		     __u64 *at);
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset,
+		     struct object_name *name, __u64 *at);
 
 /* The type and field that the instruction at an address accesses, as the linker gave it. */
 void object_code_type(struct object *o, __u64 addr, struct type_access *out);
@@ -87,7 +94,7 @@ void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset
 /* types_layout() of what has been asked for. */
 bool object_layout(struct object *o, const char *name, types_field_cb *cb, void *arg);
 
-/* A function and its first byte; addresses are those that the linker gave. */
+/* A function and its first byte; name and addresses are those that the linker gave. */
 struct object_function {
 	const char *name;
 	__u64 start, size;

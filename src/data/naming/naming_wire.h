@@ -22,7 +22,7 @@ extern const char naming_worker[];
 #define NAMING_DEBUG_DIR "/usr/lib/debug"
 
 enum naming_op {
-	NAMING_OPEN,	      /* text: path, debug directory */
+	NAMING_OPEN,	      /* text: path, debug directory, flag: names stay mangled */
 	NAMING_CLOSE,	      /* no reply */
 	NAMING_SYMBOL,	      /* a: offset */
 	NAMING_VARIABLE,      /* a: pgoff, b: offset, flag: exec */

@@ -149,11 +149,16 @@ static const struct answer *ask(struct object *o, struct answer question)
 	return store(o, &question, key);
 }
 
-const char *object_symbol(struct object *o, __u64 offset)
+static struct object_name name_of(const struct answer *reply)
 {
-	const struct answer *reply = ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset });
+	return reply ? (struct object_name){ reply->text[0], reply->text[1] }
+		     : (struct object_name){};
+}
 
-	return reply ? reply->text[0] : NULL;
+bool object_symbol(struct object *o, __u64 offset, struct object_name *out)
+{
+	*out = name_of(ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset }));
+	return out->name;
 }
 
 const char *object_name(struct object *o, __u64 addr)
@@ -177,15 +182,15 @@ bool object_is_go(struct object *o)
 	return reply && reply->ret;
 }
 
-bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
-		     __u64 *at)
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset,
+		     struct object_name *name, __u64 *at)
 {
 	const struct answer *reply = ask(
 		o, (struct answer){ .op = NAMING_VARIABLE, .a = pgoff, .b = offset, .flag = exec });
 
 	if (!reply || !reply->ret)
 		return false;
-	*name = reply->text[0];
+	*name = name_of(reply);
 	*at = reply->v[0];
 	return true;
 }

@@ -99,6 +99,15 @@ static void put_text(int i, const char *text)
 	used += n + 1;
 }
 
+/* As people write it; then as the linker has it, if that is another one. */
+static void put_name(struct elf_file *o, const char *name)
+{
+	const char *demangled = name ? elf_file_demangled(o, name) : NULL;
+
+	put_text(0, demangled ?: name);
+	put_text(1, demangled ? name : NULL);
+}
+
 static void put_type(const struct type_access *t)
 {
 	reply.ret = t->kind;
@@ -124,6 +133,7 @@ static void open_object(struct elf_file **o)
 		.debug_dir = debug_dir < request.text + request.text_len ? debug_dir : NULL,
 		.trusted = request.trusted,
 		.debuginfod = request.debuginfod,
+		.mangled = request.flag,
 	};
 	char why[160] = "";
 
@@ -199,7 +209,7 @@ static void variable(struct elf_file *o)
 	const char *name = NULL;
 
 	reply.ret = elf_file_variable(o, request.a, request.flag, request.b, &name, &reply.v[0]);
-	put_text(0, reply.ret ? name : NULL);
+	put_name(o, reply.ret ? name : NULL);
 }
 
 static void code(struct elf_file *o)
@@ -217,10 +227,10 @@ static void answer(struct elf_file *o)
 
 	switch (request.op) {
 	case NAMING_SYMBOL:
-		put_text(0, elf_file_symbol(o, request.a));
+		put_name(o, elf_file_symbol(o, request.a));
 		break;
 	case NAMING_NAME:
-		put_text(0, elf_file_name(o, request.a));
+		put_name(o, elf_file_name(o, request.a));
 		break;
 	case NAMING_VARIABLE:
 		variable(o);

@@ -25,7 +25,11 @@ struct mapping {
 };
 struct location {
 	__u64 mapping, addr; /* 0: none; else index + 1 */
-	__u64 function;	     /* a string */
+	__u64 function;	     /* index + 1 */
+};
+/* Strings. */
+struct function {
+	__u64 name, system_name; /* the latter as the linker has it */
 };
 _Static_assert(sizeof(struct mapping) % 8 == 0, "mappings are compared word by word");
 
@@ -45,8 +49,8 @@ struct pprof {
 	struct report_opts opts;
 	struct report *labels;
 	struct intern texts;
-	struct u64_map function_of; /* texts by address of the name */
-	struct word_table mappings, locations, stacks,
+	struct u64_map function_of; /* by address of the name, as the linker has it */
+	struct word_table mappings, locations, functions, stacks,
 		rows;	     /* a row: words of its labels and stack */
 	struct costs *costs; /* of each row */
 	size_t room;
@@ -75,15 +79,28 @@ static __u32 at(struct word_table *t, const void *words, size_t n)
 
 #define WORDS(type) (sizeof(type) / 8)
 
-/*
- * The text that names a symbol. Unresolved addresses of a file are one function, as pprof itself
- * shows them.
- */
+static __u32 printable_of(struct pprof *p, const char *name)
+{
+	char printable[TEXT];
+
+	utf8_escape(printable, sizeof(printable), name);
+	return intern_get(&p->texts, printable);
+}
+
+/* From 1 on. */
+static __u32 function_at(struct pprof *p, const char *name, const char *system_name)
+{
+	const struct function f = { printable_of(p, name), printable_of(p, system_name) };
+
+	return at(&p->functions, &f, WORDS(f)) / WORDS(f) + 1;
+}
+
+/* Unresolved addresses of a file are one function, as pprof itself shows them. */
 static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 {
-	__u32 id = u64_map_get(&p->function_of, (uintptr_t)symbol->name);
-	char name[TEXT], printable[TEXT];
-	const char *base;
+	const char *key = symbol->mangled ?: symbol->name, *base;
+	__u32 id = u64_map_get(&p->function_of, (uintptr_t)key);
+	char name[TEXT];
 
 	if (id != U64_MAP_NONE)
 		return id;
@@ -93,9 +110,8 @@ static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 		snprintf(name, sizeof(name), *symbol->dso == '[' ? "%s" : "[%s]",
 			 base ? base + 1 : symbol->dso);
 	}
-	utf8_escape(printable, sizeof(printable), name);
-	id = intern_get(&p->texts, printable);
-	u64_map_put(&p->function_of, (uintptr_t)symbol->name, id);
+	id = function_at(p, name, symbol->mangled ?: name);
+	u64_map_put(&p->function_of, (uintptr_t)key, id);
 	return id;
 }
 
@@ -153,7 +169,7 @@ struct pprof *pprof_new(const struct report_opts *opts)
 	report_new(opts, &p->labels, NULL);
 	intern_get(&p->texts, "");
 	if (opts->info->simulated) {
-		mark.function = intern_get(&p->texts, SIMULATED);
+		mark.function = function_at(p, SIMULATED, SIMULATED);
 		at(&p->locations, &mark, WORDS(mark));
 		p->simulated = 1;
 	}
@@ -165,7 +181,8 @@ void pprof_free(struct pprof *p)
 	if (!p)
 		return;
 
-	struct word_table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
+	struct word_table *tables[] = { &p->mappings, &p->locations, &p->functions, &p->stacks,
+					&p->rows };
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		free(tables[i]->words);
@@ -407,11 +424,9 @@ static void write_mappings(struct writer *w)
 	}
 }
 
-/* A function's number is that of its name. */
 static void write_locations(struct writer *w)
 {
 	const struct location *l = (const void *)w->p->locations.words;
-	unsigned char *written = xcalloc(1, w->p->texts.n);
 
 	for (size_t i = 0; i < w->p->locations.n / WORDS(*l); i++, l++) {
 		put_number(&w->body, 1, i + 1);
@@ -422,15 +437,19 @@ static void write_locations(struct writer *w)
 		put_bytes(&w->body, 4, w->part.data, w->part.n);
 		w->part.n = 0;
 		flush(w, PROFILE_LOCATION);
-		if (written[l->function])
-			continue;
-		put_number(&w->body, 1, l->function);
-		put_number(&w->body, 2, l->function);
-		put_number(&w->body, 3, l->function);
-		flush(w, PROFILE_FUNCTION);
-		written[l->function] = 1;
 	}
-	free(written);
+}
+
+static void write_functions(struct writer *w)
+{
+	const struct function *f = (const void *)w->p->functions.words;
+
+	for (size_t i = 0; i < w->p->functions.n / WORDS(*f); i++, f++) {
+		put_number(&w->body, 1, i + 1);
+		put_number(&w->body, 2, f->name);
+		put_number(&w->body, 3, f->system_name);
+		flush(w, PROFILE_FUNCTION);
+	}
 }
 
 static void write_comments(struct writer *w, const struct report_head *h)
@@ -496,6 +515,7 @@ static void write_all(struct writer *w, const struct report_head *head)
 	write_samples(w);
 	write_mappings(w);
 	write_locations(w);
+	write_functions(w);
 	write_strings(w); /* last: all are known now */
 }
 

@@ -213,7 +213,8 @@ struct cell;
 
 /* Latencies are cycles of samples that have one: `valid` of them. */
 struct report_row {
-	const char *const *label; /* one a key; NULL: absent */
+	const char *const *label;   /* one a key; NULL: absent */
+	const char *const *mangled; /* one a key; NULL: the label is not demangled */
 	__u64 samples, valid, sum;
 	__u64 estimated;
 	unsigned int units; /* enum report_unit bits */
@@ -354,6 +355,12 @@ bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 /* The text of a word; @buf is for those that are numbers. NULL: absent. */
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
 			 size_t size);
+
+/* Is it a key of names that may be mangled? */
+bool report_is_name(enum label key);
+
+/* The mangled name that a text of such a key is of; NULL: it is not mangled. */
+const char *report_mangled(const struct report *r, const __u64 *words, unsigned int k);
 
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);

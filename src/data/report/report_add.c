@@ -52,6 +52,7 @@ void report_free(struct report *r)
 	u64_map_free(&r->page_of);
 	free(r->page_node);
 	intern_free(&r->texts);
+	u64_map_free(&r->demangled);
 	intern_free(&r->fetches.names);
 	free(r->fetches.counts);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)

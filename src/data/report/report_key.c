@@ -39,6 +39,16 @@ static bool text_word(struct report *r, const char *text, __u64 *word)
 	return text != NULL;
 }
 
+/* Rows are of mangled names, which are unique: overloads, for example, are printed alike. */
+static bool name_word(struct report *r, const char *name, const char *mangled, __u64 *word)
+{
+	if (!text_word(r, mangled ?: name, word))
+		return false;
+	if (mangled && u64_map_get(&r->demangled, *word) == U64_MAP_NONE)
+		u64_map_put(&r->demangled, *word, intern_get(&r->texts, name));
+	return true;
+}
+
 static bool cgroup_word(const struct key_sample *k, __u64 *word)
 {
 	const __u64 id = k->ev->sample.cgroup_id;
@@ -252,11 +262,9 @@ static bool symbol_word(const struct key_sample *k, __u64 *word)
 			     key == LABEL_SRCLINE, &sym);
 	if (key == LABEL_SYMBOL)
 		r->code[report_code_kind(s->has_ip, &sym)]++;
-	return s->has_ip && text_word(r,
-				      key == LABEL_SYMBOL ? sym.name
-				      : key == LABEL_DSO  ? sym.dso
-							  : sym.srcline,
-				      word);
+	if (s->has_ip && key == LABEL_SYMBOL)
+		return name_word(r, sym.name, sym.mangled, word);
+	return s->has_ip && text_word(r, key == LABEL_DSO ? sym.dso : sym.srcline, word);
 }
 
 /* --- the address of the data --- */
@@ -350,9 +358,9 @@ static bool variable_word(const struct key_sample *k, __u64 *word)
 	const struct data_place *p = &k->place;
 	char text[4096];
 
-	return text_word(
+	return name_word(
 		k->r, p->kind == DATA_STACK ? "[stack]" : data_place_label(p, text, sizeof(text)),
-		word);
+		p->mangled, word);
 }
 
 static bool offset_word(const struct key_sample *k, __u64 *word)
@@ -431,6 +439,13 @@ static bool field_size_word(const struct key_sample *k, __u64 *word)
 static const char *text_of(const struct key_value *v)
 {
 	return intern_text(&v->r->texts, v->word);
+}
+
+static const char *name_of(const struct key_value *v)
+{
+	__u32 id = u64_map_get(&v->r->demangled, v->word);
+
+	return intern_text(&v->r->texts, id == U64_MAP_NONE ? v->word : id);
 }
 
 static const char *number_of(const struct key_value *v)
@@ -548,4 +563,17 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	const struct key_value v = { r, words[k], buf, size };
 
 	return words[r->opts.n_by] >> k & 1 ? NULL : keys[r->opts.by[k]].text(&v);
+}
+
+bool report_is_name(enum label key)
+{
+	return keys[key].text == name_of;
+}
+
+const char *report_mangled(const struct report *r, const __u64 *words, unsigned int k)
+{
+	return report_is_name(r->opts.by[k]) && !(words[r->opts.n_by] >> k & 1) &&
+			       u64_map_get(&r->demangled, words[k]) != U64_MAP_NONE
+		       ? intern_text(&r->texts, words[k])
+		       : NULL;
 }

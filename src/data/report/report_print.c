@@ -399,6 +399,12 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 		if (value(t, row, columns[c], buf, sizeof(buf)))
 			fputs(buf, f);
 	}
+	for (unsigned int k = 0; k < t->opts->n_by; k++) {
+		if (!report_is_name(t->opts->by[k]))
+			continue;
+		fputc(',', f);
+		utf8_put_csv(f, row->label && row->mangled[k] ? row->mangled[k] : "");
+	}
 	fputc(',', f);
 	utf8_put_csv(f, source ? source : "");
 	fputc('\n', f);
@@ -411,6 +417,9 @@ static void print_csv(FILE *f, const struct report_table *t, const enum report_c
 		fprintf(f, "%s%s", k ? "," : "", label_name(t->opts->by[k]));
 	for (unsigned int c = 0; c < n; c++)
 		fprintf(f, ",%s", report_column_name(columns[c]));
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		if (report_is_name(t->opts->by[k]))
+			fprintf(f, ",%s_mangled", label_name(t->opts->by[k]));
 	fputs(",source\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		csv_row(f, t, &t->rows[i], columns, n);
@@ -523,6 +532,11 @@ static void put_row(struct json_writer *w, const struct report_table *t,
 	json_begin_object(w, "labels");
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_put_text(w, label_name(t->opts->by[k]), row->label[k]);
+	json_end(w);
+	json_begin_object(w, "mangled");
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		if (report_is_name(t->opts->by[k]))
+			json_put_text(w, label_name(t->opts->by[k]), row->mangled[k]);
 	json_end(w);
 	put_values(w, t, row, columns, n);
 	json_end(w);

@@ -75,6 +75,7 @@ struct report {
 	struct u64_map cell_of;
 
 	struct intern texts;
+	struct u64_map demangled;  /* of texts that are mangled names */
 	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;

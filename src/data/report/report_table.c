@@ -64,6 +64,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 {
 	*row = (struct report_row){
 		.label = row->label,
+		.mangled = row->mangled,
 		.price = row->price,
 		.imbalance = NAN,
 		.samples = s->samples,
@@ -117,12 +118,14 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->price += row->price;
 }
 
-static void set_labels(struct report *r, size_t row, const char **label)
+static void set_labels(struct report *r, size_t row, const char **label, const char **mangled)
 {
+	const __u64 *words = &r->keys[row * r->words];
 	char buf[32];
 
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		label[k] = report_label(r, &r->keys[row * r->words], k, buf, sizeof(buf));
+		mangled[k] = report_mangled(r, words, k);
+		label[k] = report_label(r, words, k, buf, sizeof(buf));
 		if (label[k] == buf)
 			label[k] = intern_text(&r->texts, intern_get(&r->texts, buf));
 	}
@@ -233,6 +236,8 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 
 		if (!c && a->label[k])
 			c = strcmp(a->label[k], b->label[k]);
+		if (!c && a->mangled[k] && b->mangled[k])
+			c = strcmp(a->mangled[k], b->mangled[k]);
 		if (c)
 			return c;
 	}
@@ -298,7 +303,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.opts = &r->opts,
 		.rows = xcalloc(r->n, sizeof(*out->rows)),
 		.n = r->n,
-		.labels = xcalloc(r->n * r->opts.n_by, sizeof(*out->labels)),
+		.labels = xcalloc(2 * r->n * r->opts.n_by, sizeof(*out->labels)),
 		.cells = cells,
 		.total.has_estimated = true,
 		.total.imbalance = NAN,
@@ -313,9 +318,12 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	for (size_t i = 0; i < r->n; i++) {
 		struct report_row *row = &out->rows[i];
 		__u64 buckets[IBS_LAT_BUCKETS] = { 0 };
+		const char **label;
 
-		row->label = &out->labels[i * r->opts.n_by];
-		set_labels(r, i, &out->labels[i * r->opts.n_by]);
+		label = &out->labels[2 * i * r->opts.n_by];
+		row->label = label;
+		row->mangled = label + r->opts.n_by;
+		set_labels(r, i, label, label + r->opts.n_by);
 		set_sums(&r->sums[i], row);
 		row->cells = &cells[c];
 		while (c < n_cells && cell_row(&cells[c]) == i)

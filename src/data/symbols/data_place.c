@@ -2,6 +2,12 @@
 #include "symbols.h"
 #include "symbols_private.h"
 
+#include "symbols_kernel.h"
+
+#include <unistd.h>
+
+#define STACK_AREA 0x7ffc00000000ull /* x86-64 maps nothing but stacks and its own from here on */
+
 const char *data_kind_name(enum data_kind k)
 {
 #define KIND_NAME(id, name, ...) name,
@@ -42,4 +48,167 @@ const char *data_place_label(const struct data_place *place, char *buf, size_t s
 		return place->variable ?: place->mapping;
 	snprintf(buf, size, "[%.*s]", (int)size - 3, place->mapping);
 	return buf;
+}
+
+static bool begins_with(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* Is it known that the file is no program? */
+static bool is_other(const struct dso *d)
+{
+	int fd = d->elsewhere ? -ENOENT : file_open(&d->root, d->path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -EINVAL || fd == -ENOEXEC;
+}
+
+static struct dso *data_dso(struct symbols *s, __u32 tgid, const struct task_map *map)
+{
+	struct dso *d = dso_at(s, tgid, map);
+
+	if (!d->opened && !map->exec && s->trusted && !map->build_id && is_other(d))
+		d->opened = d->no_program = true;
+	if (!d->opened)
+		dso_open(s, d);
+	return d;
+}
+
+/* Return: whether the file has a segment there. */
+static bool find_variable(struct symbols *s, __u32 tgid, const struct task_map *map, __u64 addr,
+			  struct data_place *out)
+{
+	struct dso *d = data_dso(s, tgid, map);
+	__u64 offset = addr - map->start + map->pgoff;
+	struct object_name name = {};
+
+	if (!d->object ||
+	    !object_variable(d->object, map->pgoff, map->exec, offset, &name, &out->offset))
+		return false;
+	out->variable = name.name;
+	out->mangled = name.mangled;
+	out->kind = out->variable ? DATA_VARIABLE : DATA_NO_SYMBOL;
+	out->has_offset = out->variable;
+	out->mapping = map->path;
+	out->object = d->object;
+	out->pgoff = map->pgoff;
+	out->exec = map->exec;
+	out->at = offset;
+	return true;
+}
+
+static void find_kernel_data(struct symbols *s, const struct tasks *tasks, __u64 addr,
+			     struct data_place *out)
+{
+	const char *module = NULL;
+	struct task_map map;
+
+	if (!s->kernel_tried)
+		symbols_open_kernel(s, tasks_kernel(tasks, &map) ? &map : NULL);
+	*out = (struct data_place){ .kind = DATA_KERNEL, .mapping = "[kernel]" };
+	if (s->kernel)
+		out->variable = kernel_symbols_variable(s->kernel, addr, &out->offset, &module);
+	if (!out->variable)
+		return;
+	out->kind = DATA_VARIABLE;
+	out->has_offset = true;
+	out->mapping = module ?: out->mapping;
+}
+
+/* Whose stack is it, if it has no name of its own? */
+static void name_stack(struct symbols *s, __u32 tgid, __u64 addr, __u64 time,
+		       const struct task_map *map, struct data_place *out)
+{
+	__u32 tid = stack_pages_find(&s->stacks, tgid, addr, time, map->start, map->end);
+	char text[32];
+
+	if (!tid)
+		return;
+	out->kind = DATA_STACK;
+	out->mapping = symbols_kept(s, &s->stack_names, tid);
+	if (out->mapping)
+		return;
+	snprintf(text, sizeof(text), "[stack:%u]", tid);
+	out->mapping = symbols_keep(s, &s->stack_names, tid, text);
+}
+
+/* No map has the address: is it of a program whose code has a map, or of the stack? */
+static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr,
+			  __u64 time, struct data_place *out)
+{
+	struct task_map map;
+
+	*out = (struct data_place){ .kind = DATA_UNMAPPED, .mapping = "[unmapped]" };
+	for (int above = 0; above < 2; above++)
+		if (tasks_map_near(tasks, tgid, addr, time, above, &map) && map.exec &&
+		    data_kind_of(map.path) == DATA_NO_SYMBOL &&
+		    find_variable(s, tgid, &map, addr, out))
+			return;
+	if (addr >= STACK_AREA && tasks_map_near(tasks, tgid, addr, time, true, &map) &&
+	    (begins_with(map.path, "[stack]") || begins_with(map.path, "[v"))) {
+		out->kind = DATA_STACK;
+		out->mapping = "[stack]";
+	} else if (!tasks_have_data(tasks)) {
+		s->lacks_data = true;
+	}
+}
+
+void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  struct data_place *out)
+{
+	struct task_map map, below;
+
+	if (addr >> 63) {
+		find_kernel_data(s, tasks, addr, out);
+		return;
+	}
+	if (!tasks_map(tasks, tgid, addr, time, false, &map)) {
+		find_unmapped(s, tasks, tgid, addr, time, out);
+		return;
+	}
+	*out = (struct data_place){ .kind = data_kind_of(map.path), .mapping = map.path };
+	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, tgid, &map, addr, out)) {
+		struct dso *d = data_dso(s, tgid, &map);
+
+		out->kind = d->no_program			      ? DATA_FILE
+			    : d->object && !object_problem(d->object) ? DATA_NO_SYMBOL
+								      : DATA_NO_OBJECT;
+		out->has_offset = d->no_program;
+		out->offset = addr - map.start + map.pgoff;
+	} else if ((out->kind == DATA_ANONYMOUS || out->kind == DATA_HEAP) && map.start &&
+		   tasks_map(tasks, tgid, map.start - 1, time, false, &below) && !below.exec &&
+		   data_kind_of(below.path) == DATA_NO_SYMBOL) {
+		find_variable(s, tgid, &below, addr, out); /* .bss, of which files have nothing */
+	}
+	if (is_unnamed(out->mapping)) {
+		out->mapping = "[anon]";
+		name_stack(s, tgid, addr, time, &map, out);
+	}
+	out->start = map.start;
+	out->end = map.end;
+}
+
+void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,
+		  const struct data_place *data, unsigned int size, __u64 time,
+		  struct type_access *out)
+{
+	struct type_access by_data;
+	struct task_map map;
+	struct dso *d;
+
+	*out = (struct type_access){ .kind = ip ? TYPE_NO_FILE : TYPE_NO_ADDRESS };
+	if (ip && tasks_map(tasks, tgid, *ip, time, false, &map) &&
+	    data_kind_of(map.path) == DATA_NO_SYMBOL) {
+		d = code_dso(s, tgid, &map);
+		out->kind = TYPE_NO_OBJECT;
+		if (d->object)
+			object_type(d->object, *ip - map.start + map.pgoff, out);
+	}
+	if (!data->object || (TYPE_FOUND(out->kind) && out->field && out->kind != TYPE_VARIABLE))
+		return;
+	object_variable_type(data->object, data->pgoff, data->exec, data->at, size, &by_data);
+	if (TYPE_FOUND(by_data.kind) && (by_data.field || !TYPE_FOUND(out->kind)))
+		*out = by_data;
 }

@@ -12,8 +12,7 @@
 
 #define KALLSYMS     "/proc/kallsyms"
 #define NOTES	     "/sys/kernel/notes"
-#define SAME_BOOT_NS 10000000000ll     /* that the clock may have been set meanwhile */
-#define STACK_AREA   0x7ffc00000000ull /* x86-64 maps nothing but stacks and its own from here on */
+#define SAME_BOOT_NS 10000000000ll /* that the clock may have been set meanwhile */
 #define OUR_FORMAT   "ibscope"
 
 /* The time of boot according to both clocks differs between boots. */
@@ -42,6 +41,7 @@ int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct er
 		unsetenv("DEBUGINFOD_URLS");
 	s->naming = naming_new(&(struct naming_opts){ .debug_dir = opts->debug_dir,
 						      .debuginfod = opts->debuginfod,
+						      .mangled = opts->mangled,
 						      .cpu_s = opts->cpu_s,
 						      .memory = opts->memory });
 	if (opts->kallsyms) {
@@ -71,6 +71,7 @@ void symbols_free(struct symbols *s)
 	free(s->processes);
 	u64_map_free(&s->process_of);
 	u64_map_free(&s->dso_of);
+	u64_map_free(&s->demangled);
 	u64_map_free(&s->kernel_names);
 	u64_map_free(&s->kernel_dsos);
 	kernel_symbols_close(s->kernel);
@@ -130,8 +131,7 @@ static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 	kernel_symbols_close(here);
 }
 
-/* Which kernel it was is known by its own map, or since it still runs. */
-static void open_kernel(struct symbols *s, const struct task_map *map)
+void symbols_open_kernel(struct symbols *s, const struct task_map *map)
 {
 	bool known = map && task_map_is_kernel(map) && map->build_id;
 	struct err err;
@@ -153,8 +153,7 @@ static void open_kernel(struct symbols *s, const struct task_map *map)
 	}
 }
 
-/* Keep a text under a key. Return: it. */
-static const char *keep(struct symbols *s, struct u64_map *m, __u64 key, const char *text)
+const char *symbols_keep(struct symbols *s, struct u64_map *m, __u64 key, const char *text)
 {
 	__u32 id = intern_get(&s->texts, text);
 
@@ -162,7 +161,7 @@ static const char *keep(struct symbols *s, struct u64_map *m, __u64 key, const c
 	return intern_text(&s->texts, id);
 }
 
-static const char *kept(const struct symbols *s, const struct u64_map *m, __u64 key)
+const char *symbols_kept(const struct symbols *s, const struct u64_map *m, __u64 key)
 {
 	__u32 id = u64_map_get(m, key);
 
@@ -175,12 +174,12 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 	const char *name, *module = NULL, *dso = "[kernel]";
 	char unnamed[4096 + 64];
 
-	out->name = kept(s, &s->kernel_names, addr);
-	out->dso = kept(s, &s->kernel_dsos, addr);
+	out->name = symbols_kept(s, &s->kernel_names, addr);
+	out->dso = symbols_kept(s, &s->kernel_dsos, addr);
 	if (out->name && out->dso)
 		return;
 	if (!s->kernel_tried)
-		open_kernel(s, map);
+		symbols_open_kernel(s, map);
 	/* perf names the modules, as "[kvm]" or by file */
 	if (map && !task_map_is_kernel(map))
 		dso = map->path;
@@ -194,8 +193,8 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 			 bracket ? (int)strcspn(dso + 1, "]") : 4000, dso + bracket);
 		name = unnamed;
 	}
-	out->name = keep(s, &s->kernel_names, addr, name);
-	out->dso = keep(s, &s->kernel_dsos, addr, dso);
+	out->name = symbols_keep(s, &s->kernel_names, addr, name);
+	out->dso = symbols_keep(s, &s->kernel_dsos, addr, dso);
 }
 
 /* Whether a process still runs, and where its paths begin. */
@@ -260,7 +259,7 @@ struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map)
 	return d;
 }
 
-static void open_dso(struct symbols *s, struct dso *d)
+void dso_open(struct symbols *s, struct dso *d)
 {
 	const struct object_place place = {
 		.root = d->root,
@@ -281,8 +280,31 @@ struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map)
 	struct dso *d = dso_at(s, tgid, map);
 
 	if (!d->opened)
-		open_dso(s, d);
+		dso_open(s, d);
 	return d;
+}
+
+/* Names are kept as the linker has them: several may be printed alike. */
+static void find_name(struct symbols *s, struct dso *d, __u64 offset, struct symbol *out)
+{
+	struct object_name name = {};
+	char unnamed[4096 + 64];
+	const char *demangled;
+
+	out->name = symbols_kept(s, &d->names, offset);
+	if (!out->name) {
+		if (d->object)
+			object_symbol(d->object, offset, &name);
+		snprintf(unnamed, sizeof(unnamed), "[%.4000s]", d->path);
+		out->name = symbols_keep(s, &d->names, offset, name.mangled ?: name.name ?: unnamed);
+		if (name.mangled)
+			symbols_keep(s, &s->demangled, (uintptr_t)out->name, name.name);
+	}
+	demangled = symbols_kept(s, &s->demangled, (uintptr_t)out->name);
+	if (!demangled)
+		return;
+	out->mangled = out->name;
+	out->name = demangled;
 }
 
 void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
@@ -290,8 +312,7 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 {
 	struct task_map map;
 	bool mapped = tasks_map(tasks, tgid, addr, time, kernel, &map);
-	char text[4096 + 64];
-	const char *name;
+	const char *line;
 	struct dso *d;
 	__u64 offset;
 
@@ -303,19 +324,14 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
 	d = code_dso(s, tgid, &map);
-	out->name = kept(s, &d->names, offset);
-	if (!out->name) {
-		name = d->object ? object_symbol(d->object, offset) : NULL;
-		snprintf(text, sizeof(text), "[%.4000s]", d->path);
-		out->name = keep(s, &d->names, offset, name ?: text);
-	}
+	find_name(s, d, offset, out);
 	out->given_up = *out->name == '[' && d->object && object_problem(d->object);
 	if (!srcline || !d->object)
 		return;
-	out->srcline = kept(s, &d->lines, offset);
+	out->srcline = symbols_kept(s, &d->lines, offset);
 	if (!out->srcline) {
-		name = object_srcline(d->object, offset);
-		out->srcline = keep(s, &d->lines, offset, name ?: "");
+		line = object_srcline(d->object, offset);
+		out->srcline = symbols_keep(s, &d->lines, offset, line ?: "");
 	}
 	if (!*out->srcline)
 		out->srcline = NULL;
@@ -328,9 +344,11 @@ static bool kernel_code(struct symbols *s, const struct symbol *sym, __u64 addr,
 
 	if (!s->kernel || !kernel_symbols_bounds(s->kernel, addr, &out->start, &end))
 		return false;
-	*out = (struct symbol_code){
-		sym->name, sym->dso, NULL, out->start, end - out->start, addr
-	};
+	*out = (struct symbol_code){ .name = sym->name,
+				     .dso = sym->dso,
+				     .start = out->start,
+				     .size = end - out->start,
+				     .at = addr };
 	return true;
 }
 
@@ -350,7 +368,8 @@ bool symbols_code(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	d = dso_at(s, tgid, &map);
 	if (!d->object || !object_function(d->object, addr - map.start + map.pgoff, &f, &out->at))
 		return false;
-	*out = (struct symbol_code){ sym.name, sym.dso, d->object, f.start, f.size, out->at };
+	*out = (struct symbol_code){ sym.name, sym.mangled, sym.dso, d->object,
+				     f.start,  f.size,	    out->at };
 	return true;
 }
 
@@ -391,166 +410,6 @@ const char *symbols_code_name(const struct symbols *s, const struct symbol_code 
 	if (kernel_symbols_bounds(s->kernel, addr, &start, &end) && start == addr)
 		name = kernel_symbols_find(s->kernel, addr, &module);
 	return name;
-}
-
-static bool begins_with(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
-/* Is it known that the file is no program? */
-static bool is_other(const struct dso *d)
-{
-	int fd = d->elsewhere ? -ENOENT : file_open(&d->root, d->path);
-
-	if (fd >= 0)
-		close(fd);
-	return fd == -EINVAL || fd == -ENOEXEC;
-}
-
-static struct dso *data_dso(struct symbols *s, __u32 tgid, const struct task_map *map)
-{
-	struct dso *d = dso_at(s, tgid, map);
-
-	if (!d->opened && !map->exec && s->trusted && !map->build_id && is_other(d))
-		d->opened = d->no_program = true;
-	if (!d->opened)
-		open_dso(s, d);
-	return d;
-}
-
-/* Return: whether the file has a segment there. */
-static bool find_variable(struct symbols *s, __u32 tgid, const struct task_map *map, __u64 addr,
-			  struct data_place *out)
-{
-	struct dso *d = data_dso(s, tgid, map);
-	__u64 offset = addr - map->start + map->pgoff;
-
-	if (!d->object || !object_variable(d->object, map->pgoff, map->exec, offset, &out->variable,
-					   &out->offset))
-		return false;
-	out->kind = out->variable ? DATA_VARIABLE : DATA_NO_SYMBOL;
-	out->has_offset = out->variable;
-	out->mapping = map->path;
-	out->object = d->object;
-	out->pgoff = map->pgoff;
-	out->exec = map->exec;
-	out->at = offset;
-	return true;
-}
-
-static void find_kernel_data(struct symbols *s, const struct tasks *tasks, __u64 addr,
-			     struct data_place *out)
-{
-	const char *module = NULL;
-	struct task_map map;
-
-	if (!s->kernel_tried)
-		open_kernel(s, tasks_kernel(tasks, &map) ? &map : NULL);
-	*out = (struct data_place){ .kind = DATA_KERNEL, .mapping = "[kernel]" };
-	if (s->kernel)
-		out->variable = kernel_symbols_variable(s->kernel, addr, &out->offset, &module);
-	if (!out->variable)
-		return;
-	out->kind = DATA_VARIABLE;
-	out->has_offset = true;
-	out->mapping = module ?: out->mapping;
-}
-
-/* Whose stack is it, if it has no name of its own? */
-static void name_stack(struct symbols *s, __u32 tgid, __u64 addr, __u64 time,
-		       const struct task_map *map, struct data_place *out)
-{
-	__u32 tid = stack_pages_find(&s->stacks, tgid, addr, time, map->start, map->end);
-	char text[32];
-
-	if (!tid)
-		return;
-	out->kind = DATA_STACK;
-	out->mapping = kept(s, &s->stack_names, tid);
-	if (out->mapping)
-		return;
-	snprintf(text, sizeof(text), "[stack:%u]", tid);
-	out->mapping = keep(s, &s->stack_names, tid, text);
-}
-
-/* No map has the address: is it of a program whose code has a map, or of the stack? */
-static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr,
-			  __u64 time, struct data_place *out)
-{
-	struct task_map map;
-
-	*out = (struct data_place){ .kind = DATA_UNMAPPED, .mapping = "[unmapped]" };
-	for (int above = 0; above < 2; above++)
-		if (tasks_map_near(tasks, tgid, addr, time, above, &map) && map.exec &&
-		    data_kind_of(map.path) == DATA_NO_SYMBOL &&
-		    find_variable(s, tgid, &map, addr, out))
-			return;
-	if (addr >= STACK_AREA && tasks_map_near(tasks, tgid, addr, time, true, &map) &&
-	    (begins_with(map.path, "[stack]") || begins_with(map.path, "[v"))) {
-		out->kind = DATA_STACK;
-		out->mapping = "[stack]";
-	} else if (!tasks_have_data(tasks)) {
-		s->lacks_data = true;
-	}
-}
-
-void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
-		  struct data_place *out)
-{
-	struct task_map map, below;
-
-	if (addr >> 63) {
-		find_kernel_data(s, tasks, addr, out);
-		return;
-	}
-	if (!tasks_map(tasks, tgid, addr, time, false, &map)) {
-		find_unmapped(s, tasks, tgid, addr, time, out);
-		return;
-	}
-	*out = (struct data_place){ .kind = data_kind_of(map.path), .mapping = map.path };
-	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, tgid, &map, addr, out)) {
-		struct dso *d = data_dso(s, tgid, &map);
-
-		out->kind = d->no_program			      ? DATA_FILE
-			    : d->object && !object_problem(d->object) ? DATA_NO_SYMBOL
-								      : DATA_NO_OBJECT;
-		out->has_offset = d->no_program;
-		out->offset = addr - map.start + map.pgoff;
-	} else if ((out->kind == DATA_ANONYMOUS || out->kind == DATA_HEAP) && map.start &&
-		   tasks_map(tasks, tgid, map.start - 1, time, false, &below) && !below.exec &&
-		   data_kind_of(below.path) == DATA_NO_SYMBOL) {
-		find_variable(s, tgid, &below, addr, out); /* .bss, of which files have nothing */
-	}
-	if (is_unnamed(out->mapping)) {
-		out->mapping = "[anon]";
-		name_stack(s, tgid, addr, time, &map, out);
-	}
-	out->start = map.start;
-	out->end = map.end;
-}
-
-void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,
-		  const struct data_place *data, unsigned int size, __u64 time,
-		  struct type_access *out)
-{
-	struct type_access by_data;
-	struct task_map map;
-	struct dso *d;
-
-	*out = (struct type_access){ .kind = ip ? TYPE_NO_FILE : TYPE_NO_ADDRESS };
-	if (ip && tasks_map(tasks, tgid, *ip, time, false, &map) &&
-	    data_kind_of(map.path) == DATA_NO_SYMBOL) {
-		d = code_dso(s, tgid, &map);
-		out->kind = TYPE_NO_OBJECT;
-		if (d->object)
-			object_type(d->object, *ip - map.start + map.pgoff, out);
-	}
-	if (!data->object || (TYPE_FOUND(out->kind) && out->field && out->kind != TYPE_VARIABLE))
-		return;
-	object_variable_type(data->object, data->pgoff, data->exec, data->at, size, &by_data);
-	if (TYPE_FOUND(by_data.kind) && (by_data.field || !TYPE_FOUND(out->kind)))
-		*out = by_data;
 }
 
 void symbols_slab_type(struct symbols *s, const struct tasks *tasks, __u64 slab, __u64 addr,

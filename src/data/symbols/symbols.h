@@ -19,6 +19,7 @@ struct symbols_opts {
 	const char *btf; /* file with the types of the recorded kernel; NULL: as for kallsyms */
 	const char *debug_dir;	      /* a further one beside /usr/lib/debug, or NULL */
 	bool debuginfod;	      /* the network may be asked (DEBUGINFOD_URLS) */
+	bool mangled;		      /* names of C++ and Rust stay as the linker has them */
 	double cpu_s;		      /* for names of all files together; 0: no limit */
 	struct naming_memory *memory; /* files that were given up before, or NULL */
 };
@@ -40,6 +41,7 @@ void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 /* Where an op was, as far as it is known. All strings live as long as the symbols. */
 struct symbol {
 	const char *name;    /* "[path]" without a name, "[unknown]" without a file */
+	const char *mangled; /* as the linker has it; NULL: the same. Several may have one name. */
 	const char *dso;     /* "[kernel]", "[module]"; NULL: not known */
 	const char *srcline; /* "file:12"; NULL: not known, or not asked for */
 	bool given_up;	     /* no name, since reading the file costs too much */
@@ -56,8 +58,8 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 
 /* The function that an address is in. Addresses are those that the linker gave; the kernel's are its own. */
 struct symbol_code {
-	const char *name, *dso; /* as in struct symbol */
-	struct object *object;	/* NULL: of the kernel */
+	const char *name, *mangled, *dso; /* as in struct symbol */
+	struct object *object;		  /* NULL: of the kernel */
 	__u64 start, size;
 	__u64 at; /* of the address */
 };
@@ -110,6 +112,7 @@ struct data_place {
 	const char *mapping;  /* the file, "[heap]", "[stack:TID]", "[anon]", "[kernel]" ... */
 	__u64 start, end;     /* of that map, @end behind it; 0: no map has the address */
 	const char *variable; /* NULL: it is not DATA_VARIABLE */
+	const char *mangled;  /* its name as the linker has it; NULL: the same */
 	bool has_offset;      /* in the variable, or in a DATA_FILE: */
 	__u64 offset;
 

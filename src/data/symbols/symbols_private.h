@@ -40,7 +40,8 @@ struct symbols {
 
 	struct dso *dsos;
 	size_t n_dsos, room;
-	struct u64_map dso_of; /* by address of the path */
+	struct u64_map dso_of;	  /* by address of the path */
+	struct u64_map demangled; /* by address of the mangled name in `texts` */
 	struct naming *naming;
 	struct process *processes;
 	size_t n_processes, processes_room;
@@ -62,6 +63,16 @@ struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map);
 
 /* The same, unopened. */
 struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map);
+
+void dso_open(struct symbols *s, struct dso *d);
+
+/* Which kernel it was is known by its own map, @map, or since it still runs. */
+void symbols_open_kernel(struct symbols *s, const struct task_map *map);
+
+/* Keep a text under a key. Return: it. */
+const char *symbols_keep(struct symbols *s, struct u64_map *m, __u64 key, const char *text);
+/* NULL: none was kept. */
+const char *symbols_kept(const struct symbols *s, const struct u64_map *m, __u64 key);
 
 /* By the names that the kernel gives to maps; variables are found first. */
 enum data_kind data_kind_of(const char *path);

@@ -10,6 +10,7 @@
 struct named {
 	struct line_access access;
 	const char *name[LINE_ACCESS_NAMES];
+	const char *mangled[LINE_ACCESS_NAMES]; /* of the variable and the function */
 };
 
 static int compare_names(const char *a, const char *b)
@@ -25,7 +26,8 @@ static int compare_named(const void *pa, const void *pb)
 	c = c ?: a->access.width - b->access.width;
 	c = c ?: a->access.kind - b->access.kind;
 	for (int k = 0; !c && k < LINE_ACCESS_NAMES; k++)
-		c = compare_names(a->name[k], b->name[k]);
+		c = compare_names(a->name[k], b->name[k])
+			    ?: compare_names(a->mangled[k], b->mangled[k]);
 	return c;
 }
 
@@ -59,7 +61,8 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 	for (size_t i = 0; i < l->n_access; i++) {
 		named[i].access = l->access[i];
 		for (int k = 0; k < (hot ? LINE_FIELD + 1 : LINE_ACCESS_NAMES); k++)
-			named[i].name[k] = line_namer_of(&rows->namer, k, &l->access[i]);
+			named[i].name[k] =
+				line_namer_of(&rows->namer, k, &l->access[i], &named[i].mangled[k]);
 	}
 	qsort(named, l->n_access, sizeof(*named), compare_named);
 	rows->n = 0;
@@ -80,6 +83,8 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 		r->name[1] = a->width ? number(rows, a->width) : NULL;
 		r->name[2] = kind_name(a);
 		memcpy(&r->name[3], named[i].name, sizeof(named[i].name));
+		r->name[3 + LINE_ACCESS_NAMES] = named[i].mangled[LINE_FIELD];
+		r->name[4 + LINE_ACCESS_NAMES] = named[i].mangled[LINE_FUNCTION];
 	}
 	free(named);
 	for (size_t i = 0; i < rows->n; i++) {
@@ -237,13 +242,16 @@ static void put_access(struct json_writer *w, struct line_rows *rows, const stru
 
 void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	static const char *const keys[] = { "offset",	"width", "access",   "variable",
-					    "function", "comm",	 "container" };
+	/* the last two only for programs */
+	static const char *const keys[] = {
+		"offset", "width",     "access",	   "variable",	      "function",
+		"comm",	  "container", "variable_mangled", "function_mangled"
+	};
 	const size_t n = l ? l->n_access : 0;
 	struct line *of = xcalloc(n, sizeof(*of));
 	struct line_access *list = xcalloc(n, sizeof(*list));
 
-	rows->n_keys = ARRAY_SIZE(keys);
+	rows->n_keys = ARRAY_SIZE(keys) - (format_is_text(rows->p->format) ? 2 : 0);
 	memcpy(rows->key, keys, sizeof(keys));
 	if (l) {
 		fill(rows, l, of, list);

@@ -100,9 +100,9 @@ static const char *slots_name(struct line_rows *rows, const struct line *l)
 	return kept(rows, buf);
 }
 
-/* Names joined, most samples first. */
-static const char *joined(struct line_rows *rows, const struct line *l, enum line_name what,
-			  unsigned int kinds)
+/* Names joined, most samples first. @mangled: as the linker has them */
+static const char *join(struct line_rows *rows, const struct line *l, enum line_name what,
+			unsigned int kinds, bool mangled)
 {
 	struct line_tally t;
 	const char *out;
@@ -112,12 +112,18 @@ static const char *joined(struct line_rows *rows, const struct line *l, enum lin
 
 	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
 	for (size_t i = 0; i < t.n; i++)
-		fprintf(f, "%s%s", i ? ";" : "", t.v[i].name);
+		fprintf(f, "%s%s", i ? ";" : "", (mangled ? t.v[i].mangled : NULL) ?: t.v[i].name);
 	fclose(f);
 	out = t.n ? kept(rows, text) : NULL;
 	free(t.v);
 	free(text);
 	return out;
+}
+
+static const char *joined(struct line_rows *rows, const struct line *l, enum line_name what,
+			  unsigned int kinds)
+{
+	return join(rows, l, what, kinds, false);
 }
 
 /* "writer -> reader"; of several the most frequent. */
@@ -172,15 +178,31 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 	*name++ = joined(rows, l, LINE_CONTAINER, LINE_ANY);
 	*name++ = joined(rows, l, LINE_COMM, LINE_ANY);
+	*name++ = join(rows, l, LINE_FUNCTION, LINE_STORE, true);
+	*name++ = join(rows, l, LINE_FUNCTION, LINE_LOAD, true);
+	*name++ = join(rows, l, LINE_VARIABLE, LINE_ANY, true);
 }
 
 static void set_keys(struct line_rows *rows)
 {
 	static const char *const text[] = { "line",	 "verdict",  "slots",
 					    "functions", "variable", "container" };
-	static const char *const all[NAMES_MAX] = { "line",	 "address",    "pid",	  "verdict",
-						    "likely",	 "slots",      "writers", "readers",
-						    "variables", "containers", "comms" };
+	static const char *const all[NAMES_MAX] = {
+		"line",
+		"address",
+		"pid",
+		"verdict",
+		"likely",
+		"slots",
+		"writers",
+		"readers",
+		"variables",
+		"containers",
+		"comms",
+		"writers_mangled",
+		"readers_mangled",
+		"variables_mangled",
+	};
 	bool is_text = rows->p->format == FORMAT_TEXT;
 	unsigned int width = rows->p->screen->width;
 
@@ -237,6 +259,8 @@ static void put_tally(struct json_writer *w, const char *key, struct line_rows *
 	for (size_t i = 0; i < t.n; i++) {
 		json_begin_object(w, NULL);
 		json_put_text(w, "name", t.v[i].name);
+		if (what != LINE_COMM && what != LINE_CONTAINER)
+			json_put_text(w, "mangled", t.v[i].mangled);
 		json_put_u64(w, "samples", t.v[i].samples);
 		json_end(w);
 	}

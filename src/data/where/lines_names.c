@@ -29,7 +29,8 @@ void line_namer_place(const struct line_namer *n, const struct line_access *a,
 		symbols_data(n->symbols, n->tasks, a->tgid, a->addr, a->first, out);
 }
 
-static const char *variable_of(struct line_namer *n, const struct line_access *a, bool field)
+static const char *variable_of(struct line_namer *n, const struct line_access *a, bool field,
+			       const char **mangled)
 {
 	struct data_place place;
 	char buf[4096], with[4096 + 32];
@@ -37,6 +38,7 @@ static const char *variable_of(struct line_namer *n, const struct line_access *a
 
 	line_namer_place(n, a, &place);
 	name = data_place_label(&place, buf, sizeof(buf));
+	*mangled = place.mangled;
 	if (name && field && place.has_offset && place.offset) {
 		snprintf(with, sizeof(with), "%.4000s+%llu", name,
 			 (unsigned long long)place.offset);
@@ -61,19 +63,22 @@ enum code_kind line_namer_code(const struct line_namer *n, const struct line_acc
 	return report_code_kind(a->has & LINE_HAS_IP, &sym);
 }
 
-const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a)
+const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
+			  const char **mangled)
 {
 	struct symbol sym;
 
+	*mangled = NULL;
 	switch (what) {
 	case LINE_FUNCTION:
 		if (!(a->has & LINE_HAS_IP))
 			return NULL;
 		find_function(n, a, &sym);
+		*mangled = sym.mangled;
 		return sym.name;
 	case LINE_FIELD:
 	case LINE_VARIABLE:
-		return variable_of(n, a, what == LINE_FIELD);
+		return variable_of(n, a, what == LINE_FIELD, mangled);
 	case LINE_COMM:
 		return a->has & LINE_HAS_TASK ? tasks_comm(n->tasks, a->tgid, a->tid, a->first)
 					      : NULL;
@@ -94,7 +99,7 @@ static int compare_tallied(const void *pa, const void *pb)
 
 	if (a->samples != b->samples)
 		return a->samples > b->samples ? -1 : 1;
-	return strcmp(a->name, b->name);
+	return strcmp(a->name, b->name) ?: strcmp(a->mangled ?: "", b->mangled ?: "");
 }
 
 void line_tally(struct line_namer *n, const struct line *l, enum line_name what, unsigned int kinds,
@@ -105,20 +110,22 @@ void line_tally(struct line_namer *n, const struct line *l, enum line_name what,
 	*out = (struct line_tally){ 0 };
 	for (size_t i = 0; i < l->n_access; i++) {
 		const struct line_access *a = &l->access[i];
-		const char *name;
+		const char *name, *mangled;
+		__u64 key;
 		__u32 k;
 
 		if (!(a->kind & kinds) || (~slots && !(line_access_slots(a) & slots)))
 			continue;
-		name = line_namer_of(n, what, a);
+		name = line_namer_of(n, what, a, &mangled);
 		if (!name)
 			continue;
-		k = u64_map_get(&of, (uintptr_t)name);
+		key = words_hash((const __u64[]){ (uintptr_t)name, (uintptr_t)mangled }, 2);
+		k = u64_map_get(&of, key);
 		if (k == U64_MAP_NONE) {
 			k = out->n++;
 			array_reserve(out->v, out->room, out->n);
-			out->v[k] = (struct line_tallied){ .name = name };
-			u64_map_put(&of, (uintptr_t)name, k);
+			out->v[k] = (struct line_tallied){ .name = name, .mangled = mangled };
+			u64_map_put(&of, key, k);
 		}
 		out->v[k].samples += a->samples;
 	}

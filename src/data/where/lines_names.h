@@ -22,6 +22,7 @@ enum line_name {
 struct line_tally {
 	struct line_tallied {
 		const char *name;
+		const char *mangled; /* NULL: the name is not demangled */
 		__u64 samples;
 	} * v;
 	size_t n, room;
@@ -41,8 +42,12 @@ void line_namer_place(const struct line_namer *n, const struct line_access *a,
 /* How far the function of an access is known. */
 enum code_kind line_namer_code(const struct line_namer *n, const struct line_access *a);
 
-/* Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known. */
-const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a);
+/*
+ * Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known.
+ * @mangled: set to the name as the linker has it, or NULL if that is the same
+ */
+const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
+			  const char **mangled);
 void line_namer_free(struct line_namer *n);
 
 /**

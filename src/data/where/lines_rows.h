@@ -6,7 +6,7 @@
 #include "lines_names.h"
 #include "lines_print.h"
 
-#define NAMES_MAX 11
+#define NAMES_MAX 14
 #define LINE_ANY  (LINE_LOAD | LINE_STORE | LINE_PREFETCH)
 
 /* What people and programs see: a line, or those of its accesses that have the same names. */

@@ -154,7 +154,8 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 		     &sym);
 	if (*sym.name != '[')
 		intern_get(&a->names, sym.name);
-	if (strcmp(sym.name, a->opts.name) != 0 ||
+	if ((strcmp(sym.name, a->opts.name) != 0 &&
+	     (!sym.mangled || strcmp(sym.mangled, a->opts.name) != 0)) ||
 	    !symbols_code(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
 			  &code)) {
 		a->elsewhere++;

@@ -69,7 +69,7 @@ struct annotate_opts {
 	const struct tasks *tasks;
 	struct symbols *symbols;
 	enum ibs_metric metric;
-	const char *name;   /* of the function */
+	const char *name;   /* of the function, as it is printed or as the linker has it */
 	const char *object; /* path or last part of the path of its file; NULL: any */
 	bool intel;	    /* syntax */
 };

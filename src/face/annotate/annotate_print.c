@@ -346,6 +346,7 @@ static void put_others(struct json_writer *w, const struct annotate *a)
 
 		json_begin_object(w, NULL);
 		json_put_text(w, "object", fn->code.dso);
+		json_put_text(w, "mangled", fn->code.mangled);
 		json_put_u64(w, "start", fn->code.start);
 		json_put_u64(w, "samples", fn->total.samples);
 		json_end(w);
@@ -372,6 +373,7 @@ void annotate_print_json(FILE *f, const struct annotate_print *p, const struct a
 	json_begin_object(&w, NULL);
 	report_head_put(&w, p->head, a->opts.metric);
 	json_put_text(&w, "function", code->name);
+	json_put_text(&w, "mangled", code->mangled);
 	json_put_text(&w, "object", code->dso);
 	json_put_u64(&w, "start", code->start);
 	json_put_u64(&w, "size", code->size);

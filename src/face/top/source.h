@@ -74,9 +74,9 @@ static inline int source_lacks(enum source_event event, struct err *err)
 		       event == SOURCE_FETCH ? "ibs_fetch//" : "ibs_op//");
 }
 
-/* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
+/* @speed: 10 for ten seconds of the recording in one; @mangled: as in symbols_opts; @opts as for replay_open(). */
 struct top_source *source_recording(struct trace *t, const struct replay_opts *opts,
-				    const char *name, double speed);
+				    const char *name, double speed, bool mangled);
 
 /*
  * Open a recording with groups of other labels, and read again what @t keeps of it. Return: 0 or a

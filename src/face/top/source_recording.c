@@ -19,6 +19,7 @@ struct recording {
 	struct top_source source;
 	struct trace *trace;
 	struct replay_opts opts;
+	bool mangled;
 	__u32 selected_groups; /* of --max-groups; 0: not given */
 	struct replay *r;
 	__u64 first, at;     /* time of the first sample; how far it is, in time of samples */
@@ -63,7 +64,7 @@ static __u32 function_of(void *arg, const struct trace_event *ev)
 
 static int read_tasks(struct recording *s, struct err *err)
 {
-	const struct symbols_opts opts = { .info = trace_info(s->trace) };
+	const struct symbols_opts opts = { .info = trace_info(s->trace), .mangled = s->mangled };
 	int ret;
 
 	s->tasks = tasks_new();
@@ -236,7 +237,7 @@ int source_read_again(struct top_source *s, struct top *t, struct err *err)
 }
 
 struct top_source *source_recording(struct trace *t, const struct replay_opts *opts,
-				    const char *name, double speed)
+				    const char *name, double speed, bool mangled)
 {
 	struct recording *s = xcalloc(1, sizeof(*s));
 
@@ -251,6 +252,7 @@ struct top_source *source_recording(struct trace *t, const struct replay_opts *o
 					      trace_info(t)->topology ? ~0U : ~(__u32)PLACE } },
 		.trace = t,
 		.opts = *opts,
+		.mangled = mangled,
 		.selected_groups = opts->max_groups,
 	};
 	s->opts.symbol = function_of;

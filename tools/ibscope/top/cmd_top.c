@@ -323,7 +323,7 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 		ret = recorded_open(&c->input, &c->trace, err);
 		if (!ret)
 			c->source = source_recording(c->trace, &c->replay, c->input.file,
-						     c->speed ?: 1);
+						     c->speed ?: 1, c->mangled);
 		return ret;
 	}
 	if (c->user_socket)

@@ -86,6 +86,8 @@ const struct option_row top_options[] = {
 	{ "input", 'i', "FILE", "show a recording as if it were live",
 	  OPTION_WORD(struct top_cmd, input.file) },
 	{ "speed", 0, "N", "with -i: play N times as fast; default 1", set_speed },
+	{ "no-demangle", 0, NULL, "with -i: print names of C++ and Rust as the linker has them",
+	  OPTION_FLAG(struct top_cmd, mangled) },
 	{ "pin-dir", 0, "DIR",
 	  "show the collector with pins in DIR; by default the one in " IBS_PIN_DIR
 	  ", if it is running and nothing is selected; -e ibs_fetch// shows its fetches",
@@ -140,8 +142,9 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 	if (!!c->input.file + !!c->pin_dir + !!c->user_socket + c->own > 1)
 		return err_set(err, -EINVAL,
 			       "-i, --pin-dir, --user-socket and --own exclude each other");
-	if (c->speed && !c->input.file)
-		return err_set(err, -EINVAL, "--speed works with -i only");
+	if ((c->speed || c->mangled) && !c->input.file)
+		return err_set(err, -EINVAL, "--%s works with -i only",
+			       c->speed ? "speed" : "no-demangle");
 	if (!c->input.file && labels_counted(s->labels, false, err))
 		return -EINVAL;
 	if ((c->pin_dir || c->user_socket) && selects)

@@ -17,6 +17,7 @@ struct top_cmd {
 	struct trace *trace;
 	struct replay_opts replay;
 	double speed;
+	bool mangled;	   /* names of functions stay as the linker has them */
 	int width, height; /* of --size; 0: size of the terminal */
 	struct top_source *source;
 	struct top *view;
