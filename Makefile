@@ -23,6 +23,7 @@
 #   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
 #   make vmtest-sharing  hot lines of programs that share cache lines in known ways
 #   make vmtest-pages commands of ibscope-from-toolkit(7) and -perf(7) that sample
+#   make vmtest-takeover  STEPS (40) of kills, restarts and changes in the order of SEED: no sample is lost
 #   make vmtest-random  RANDOM_N random selections per kernel, from SEED
 #   make governor     the collector's budget while the load jumps, also here (SIMULATED)
 #   make soak         the collector for SOAK_S seconds (1800), while the machine changes
@@ -85,7 +86,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -210,6 +211,12 @@ vmtest-fetch: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/fetch.py --build $(O) $(PAIRS)
+
+# Kills, replaces and changes a collector in a random order: delivered = seen + unseen.
+vmtest-takeover: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/takeover.py --build $(O) --seed $(SEED) $(if $(STEPS),--steps $(STEPS)) $(PAIRS)
 
 # On a machine with IBS, as root: takes ten minutes and writes one report without private data.
 hwtest: deps
