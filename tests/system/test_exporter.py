@@ -35,7 +35,7 @@ class Program:
     """One that says on stderr when it is ready."""
 
     def __init__(self, argv, ready, **kw):
-        self.err = tempfile.TemporaryFile('w+')
+        self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads
         self.p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err, **kw)
         end = time.time() + 60
         while not re.search(ready, self.said()):

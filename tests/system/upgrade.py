@@ -76,7 +76,7 @@ class Upgrade(unittest.TestCase):
 
     def serve(self, build, text):
         """A collector that has said this."""
-        err = tempfile.TemporaryFile('w+')
+        err = tempfile.TemporaryFile('a+')
         self.addCleanup(err.close)
         c = subprocess.Popen([os.path.join(build, 'ibscope'), 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
                               '--control', SOCKET, '--max-bpf-time', 'off', '--by', 'cgroup'], stderr=err, stdin=subprocess.DEVNULL)
