@@ -240,7 +240,8 @@ static void put_access(struct json_writer *w, struct line_rows *rows, const stru
 	line_rows_put_values(w, rows, r);
 }
 
-void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
+/* Print @l alone; NULL: no line. */
+static void print_detail(FILE *f, struct line_rows *rows, const struct line *l)
 {
 	/* the last two only for programs */
 	static const char *const keys[] = {
@@ -260,9 +261,62 @@ void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
 	if (rows->p->format == FORMAT_CSV)
 		line_rows_csv(f, rows);
 	else if (rows->p->format == FORMAT_JSON)
-		line_rows_json(f, rows, l, "accesses", put_access);
+		line_rows_json(f, rows, l, line_rows_put_line, "accesses", put_access);
 	else
 		print_text(f, rows, l);
 	free(list);
 	free(of);
+}
+
+static const struct line *find(const struct lines *lines, __u64 address)
+{
+	const struct line *best = NULL, *l;
+
+	address /= LINE_BYTES;
+	for (int phys = 1; phys >= 0 && !best; phys--) {
+		for (l = lines->line; l < lines->line + lines->n; l++) {
+			bool is = phys && l->physical && l->address / LINE_BYTES == address;
+
+			for (size_t i = 0; !is && i < l->n_access; i++) {
+				const struct line_access *a = &l->access[i];
+				__u64 at = phys ? a->phys : a->addr;
+
+				is = at && at / LINE_BYTES == address;
+			}
+			if (is && (!best || l->samples > best->samples))
+				best = l;
+		}
+	}
+	return best;
+}
+
+/* Only one line. */
+static int print_one(FILE *f, const struct lines_print *p, const struct lines *lines,
+		     struct err *err)
+{
+	const unsigned long long address = p->line;
+	const struct line *l = find(lines, address);
+	struct line_rows rows = line_rows_new(p, lines, l ? l->n_access : 0);
+
+	if (l || lines->hot.tables)
+		print_detail(f, &rows, l);
+	line_rows_free(&rows);
+	if (!l && lines->hot.tables && !lines->n)
+		return err_set(err, -ENOENT,
+			       "--line: no line was accessed often enough to be kept; take longer, "
+			       "or record it with `ibscope record`");
+	if (!l && lines->hot.tables)
+		return err_set(err, -ENOENT,
+			       "--line: the line of 0x%llx is not among the %zu hottest lines, the "
+			       "only ones with details; record it with `ibscope record`",
+			       address, lines->n);
+	return l ? 0 : err_set(err, -ENOENT, "--line: no sample is in the line of 0x%llx", address);
+}
+
+int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err)
+{
+	if (p->has_line)
+		return print_one(f, p, lines, err);
+	line_rows_list(f, p, lines);
+	return 0;
 }

@@ -367,58 +367,10 @@ void line_rows_only(struct line_rows *rows, const struct line *l)
 	name_row(rows, &rows->row[0]);
 }
 
-static const struct line *find(const struct lines *lines, __u64 address)
+void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines)
 {
-	const struct line *best = NULL, *l;
+	struct line_rows rows = line_rows_new(p, lines, lines->n);
 
-	address /= LINE_BYTES;
-	for (int phys = 1; phys >= 0 && !best; phys--) {
-		for (l = lines->line; l < lines->line + lines->n; l++) {
-			bool is = phys && l->physical && l->address / LINE_BYTES == address;
-
-			for (size_t i = 0; !is && i < l->n_access; i++) {
-				const struct line_access *a = &l->access[i];
-				__u64 at = phys ? a->phys : a->addr;
-
-				is = at && at / LINE_BYTES == address;
-			}
-			if (is && (!best || l->samples > best->samples))
-				best = l;
-		}
-	}
-	return best;
-}
-
-/* Only one line. */
-static int print_one(FILE *f, const struct lines_print *p, const struct lines *lines,
-		     struct err *err)
-{
-	const unsigned long long address = p->line;
-	const struct line *l = find(lines, address);
-	struct line_rows rows = line_rows_new(p, lines, l ? l->n_access : 0);
-
-	if (l || lines->hot.tables)
-		line_rows_detail(f, &rows, l);
-	line_rows_free(&rows);
-	if (!l && lines->hot.tables && !lines->n)
-		return err_set(err, -ENOENT,
-			       "--line: no line was accessed often enough to be kept; take longer, "
-			       "or record it with `ibscope record`");
-	if (!l && lines->hot.tables)
-		return err_set(err, -ENOENT,
-			       "--line: the line of 0x%llx is not among the %zu hottest lines, the "
-			       "only ones with details; record it with `ibscope record`",
-			       address, lines->n);
-	return l ? 0 : err_set(err, -ENOENT, "--line: no sample is in the line of 0x%llx", address);
-}
-
-int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err)
-{
-	struct line_rows rows;
-
-	if (p->has_line)
-		return print_one(f, p, lines, err);
-	rows = line_rows_new(p, lines, lines->n);
 	for (size_t i = 0; i < lines->n; i++) {
 		rows.row[i].l = &lines->line[i];
 		line_rows_count(&rows, &lines->line[i]);
@@ -430,9 +382,8 @@ int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines,
 	if (p->format == FORMAT_CSV)
 		line_rows_csv(f, &rows);
 	else if (p->format == FORMAT_JSON)
-		line_rows_json(f, &rows, NULL, "lines", line_rows_put_line);
+		line_rows_json(f, &rows, NULL, NULL, "lines", line_rows_put_line);
 	else
 		print_text(f, &rows);
 	line_rows_free(&rows);
-	return 0;
 }

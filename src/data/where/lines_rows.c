@@ -319,9 +319,8 @@ static void put_addresses(struct json_writer *w, const struct lines *lines)
 	json_end(w);
 }
 
-void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line, const char *what,
-		    void (*put)(struct json_writer *w, struct line_rows *rows,
-				const struct line_row *r))
+void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line,
+		    line_rows_put *put_line, const char *what, line_rows_put *put)
 {
 	const struct report_kinds kinds = kinds_of(rows);
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
@@ -338,7 +337,7 @@ void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line, co
 	code_kinds_put(&w, kinds.code);
 	if (line) {
 		json_begin_object(&w, "line");
-		line_rows_put_line(&w, rows, &one);
+		put_line(&w, rows, &one);
 		json_end(&w);
 	} else if (rows->p->has_line) {
 		json_put_null(&w, "line");

@@ -49,16 +49,18 @@ void line_rows_only(struct line_rows *rows, const struct line *l);
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 /* Sentences: what is shared, and what it costs. */
 void line_rows_answer(FILE *f, struct line_rows *rows);
-/* Print @l alone, as lines_print() does. */
-void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l);
+/* Print all lines, as lines_print() does. */
+void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines);
+
+/* Writes the members of a row. */
+typedef void line_rows_put(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 
 /*
- * @line: the line that rows are accesses of, for --line; @what: the name of the array of objects
- * whose members @put writes
+ * @line: the line that rows are accesses of, for --line, written by @put_line; @what: the name of
+ * the array of objects whose members @put writes
  */
-void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line, const char *what,
-		    void (*put)(struct json_writer *w, struct line_rows *rows,
-				const struct line_row *r));
+void line_rows_json(FILE *f, struct line_rows *rows, const struct line *line,
+		    line_rows_put *put_line, const char *what, line_rows_put *put);
 
 void line_rows_put_values(struct json_writer *w, const struct line_rows *rows,
 			  const struct line_row *r);
