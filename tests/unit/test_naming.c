@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "naming/code_map.h"
 #include "naming/confine.h"
 #include "naming/demangle.h"
 #include "naming/naming.h"
@@ -554,6 +555,183 @@ static void test_hostile_names(void **state)
 	assert_string_equal(fits, "ns::Class::get");
 }
 
+/* --- lists of generated code --- */
+
+static void put_file(const char *path, const char *text, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(write(fd, text, n), n);
+	close(fd);
+}
+
+static struct code_map *read_list(const char *text, size_t n, char why[160])
+{
+	struct code_map *m;
+	int fd;
+
+	put_file(path_of("list"), text, n);
+	fd = open(path_of("list"), O_RDONLY | O_CLOEXEC);
+	m = code_map_read(fd, why, 160);
+	close(fd);
+	return m;
+}
+
+static void assert_code(const struct code_map *m, __u64 addr, const char *name)
+{
+	const char *found = code_map_find(m, addr);
+
+	if (!name)
+		assert_null(found);
+	else
+		assert_string_equal(found ?: "", name);
+}
+
+static void test_code_map(void **state)
+{
+	static const char text[] =
+		"1000 100 all of it\n"
+		"1040 10 inner\n"
+		"10f0 20 behind\n"
+		"2000 10 old\n"
+		"0x1ff8 0x10 later\r\x1b[31m\n"
+		"3000 0 empty\nnothing\n\n3000 10\n3000 10 \n-3000 10 x\n 3000 10 x\n"
+		"3000  10 x\n11112222333344445 1 too long\nffffffffffffffff 2 behind the end\n"
+		"fffffffffffffff0 f last\n"
+		"3000 10 cut off";
+	char why[160];
+	struct code_map *m = read_list(text, sizeof(text) - 1, why);
+
+	(void)state;
+	assert_non_null(m);
+	assert_code(m, 0xfff, NULL);
+	assert_code(m, 0x1000, "all of it");
+	assert_code(m, 0x103f, "all of it");
+	assert_code(m, 0x1040, "inner");
+	assert_code(m, 0x104f, "inner");
+	assert_code(m, 0x1050, "all of it");
+	assert_code(m, 0x10ef, "all of it");
+	assert_code(m, 0x10f0, "behind");
+	assert_code(m, 0x110f, "behind");
+	assert_code(m, 0x1110, NULL);
+	assert_code(m, 0x1ff8, "later\r\x1b[31m");
+	assert_code(m, 0x2007, "later\r\x1b[31m");
+	assert_code(m, 0x2008, "old");
+	assert_code(m, 0x3000, NULL);
+	assert_code(m, 0xfffffffffffffff1, "last");
+	assert_code(m, 0xffffffffffffffff, NULL);
+	code_map_free(m);
+}
+
+/* The same as a search from the end of the list. */
+static void test_random_code_maps(void **state)
+{
+	enum { LINES = 300, SPAN = 400 };
+	char text[LINES * 16], why[160], name[16];
+
+	(void)state;
+	for (unsigned int seed = 1; seed <= 20; seed++) {
+		unsigned int start[LINES], size[LINES];
+		struct code_map *m;
+		size_t n = 0;
+
+		for (int i = 0; i < LINES; i++) {
+			start[i] = rand_r(&seed) % SPAN;
+			size[i] = 1 + rand_r(&seed) % (i % 7 ? 8 : 80);
+			n += sprintf(text + n, "%x %x f%d\n", start[i], size[i], i);
+		}
+		m = read_list(text, n, why);
+		assert_non_null(m);
+		for (unsigned int at = 0; at < SPAN + 100; at++) {
+			int i = LINES - 1;
+
+			while (i >= 0 && (at < start[i] || at >= start[i] + size[i]))
+				i--;
+			sprintf(name, "f%d", i);
+			assert_code(m, at, i < 0 ? NULL : name);
+		}
+		code_map_free(m);
+	}
+}
+
+static void test_hostile_code_maps(void **state)
+{
+	const size_t large = CODE_MAP_BYTES + 1;
+	char *text = malloc(large), why[160];
+	struct code_map *m;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(text);
+	m = read_list("", 0, why);
+	assert_non_null(m);
+	assert_code(m, 0, NULL);
+	code_map_free(m);
+	assert_null(read_list("\x7f"
+			      "ELF\n\0\n\n",
+			      8, why));
+	assert_non_null(strstr(why, "'START SIZE NAME'"));
+	memset(text, 'a', large);
+	assert_null(read_list(text, large, why));
+	assert_string_equal(why, "larger than 64 MiB");
+	/* one line of almost that size, and the most lines there may be, each inside of the one before */
+	memcpy(text, "1 2 ", 4);
+	text[large - 2] = '\n';
+	m = read_list(text, large - 1, why);
+	assert_non_null(m);
+	code_map_free(m);
+	for (int i = 0; i < CODE_MAP_ENTRIES; i++)
+		n += sprintf(text + n, "%x %x f%d\n", i, 2 * (CODE_MAP_ENTRIES - i), i);
+	m = read_list(text, n, why);
+	assert_non_null(m);
+	assert_code(m, 0, "f0");
+	assert_code(m, CODE_MAP_ENTRIES, "f999999");
+	assert_code(m, CODE_MAP_ENTRIES + 2, "f999997");
+	code_map_free(m);
+	n += sprintf(text + n, "0 1 one too many\n");
+	assert_null(read_list(text, n, why));
+	assert_non_null(strstr(why, "more than 1000000 lines"));
+	free(text);
+}
+
+/* Its own list, in its own /tmp: of the right kind and owner. */
+static void test_code_map_files(void **state)
+{
+	const struct naming_root here = {};
+	char path[64], list[64];
+	int fd;
+
+	(void)state;
+	snprintf(list, sizeof(list), "/tmp/perf-%d.map", getpid());
+	unlink(list);
+#define OPEN_LIST() file_open_code_map(&here, getpid(), true, path, sizeof(path))
+	assert_int_equal(OPEN_LIST(), -ENOENT);
+	assert_string_equal(path, list);
+	assert_int_equal(mkfifo(list, 0666), 0);
+	assert_int_equal(OPEN_LIST(), -EINVAL);
+	unlink(list);
+	assert_int_equal(symlink("/etc/passwd", list), 0);
+	assert_int_equal(OPEN_LIST(), -EINVAL);
+	unlink(list);
+	assert_int_equal(mkdir(list, 0755), 0);
+	assert_int_equal(OPEN_LIST(), -EINVAL);
+	rmdir(list);
+	put_file(list, "1 1 f\n", 6);
+	fd = OPEN_LIST();
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(file_open_code_map(&here, getpid(), false, path, sizeof(path)), -ESRCH);
+	assert_int_equal(truncate(list, CODE_MAP_BYTES + 1ll), 0);
+	assert_int_equal(OPEN_LIST(), -EFBIG);
+	if (!geteuid()) {
+		assert_int_equal(truncate(list, 6), 0);
+		assert_int_equal(chown(list, 12345, 12345), 0);
+		assert_int_equal(OPEN_LIST(), -EPERM);
+	}
+	unlink(list);
+#undef OPEN_LIST
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,6 +740,8 @@ int main(void)
 		cmocka_unit_test(test_worker_is_killed),   cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_container_paths),	   cmocka_unit_test(test_elsewhere),
 		cmocka_unit_test(test_demangled),	   cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_code_map),	   cmocka_unit_test(test_random_code_maps),
+		cmocka_unit_test(test_hostile_code_maps),  cmocka_unit_test(test_code_map_files),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

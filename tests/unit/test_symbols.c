@@ -11,12 +11,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -276,6 +279,102 @@ static void test_replaced(void **state)
 	symbols_find(s, t, 1, target, 50, false, false, &sym);
 	assert_int_equal(sym.name[0], '[');
 	symbols_free(s);
+	tasks_free(t);
+}
+
+#define CODE 0x7e0000000000ull
+
+static struct symbol find_generated(struct symbols *s, const struct tasks *t, pid_t pid, __u64 addr)
+{
+	struct symbol sym;
+
+	symbols_find(s, t, pid, addr, TIME, false, true, &sym);
+	return sym;
+}
+
+static void write_list(const char *list, pid_t pid)
+{
+	FILE *f = fopen(list, "w");
+
+	assert_non_null(f);
+	fprintf(f, "%llx 10 first\n%llx 10 %d\n%llx 10 unmapped\n", CODE, CODE + 0x10, pid,
+		CODE - 0x10000);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Code of two processes at one address; a list that cannot be used; and none. */
+static void test_generated(void **state)
+{
+	const struct symbols_opts opts = { .info = &here };
+	struct trace_event ev = { .kind = TRACE_MMAP,
+				  .mmap = { .start = CODE, .len = 0x1000, .path = "//anon" } };
+	struct asked a = { .problem = "" };
+	struct tasks *t = tasks_new();
+	char list[3][64], text[16];
+	struct symbol sym;
+	struct symbols *s;
+	pid_t pid[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (!pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+			_exit(1);
+		}
+		ev.mmap.tgid = pid[i];
+		tasks_add(t, &ev);
+		if (i == 3)
+			break;
+		snprintf(list[i], sizeof(list[i]), "/tmp/perf-%d.map", pid[i]);
+		unlink(list[i]);
+		if (i < 2)
+			write_list(list[i], pid[i]);
+		else
+			assert_int_equal(mkfifo(list[i], 0600), 0);
+	}
+	here.realtime_ns = ns(CLOCK_REALTIME);
+	here.monotonic_ns = ns(CLOCK_MONOTONIC);
+	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		sym = find_generated(s, t, pid[i], CODE + 15);
+		assert_string_equal(sym.name, "first");
+		assert_string_equal(sym.dso, "//anon");
+		snprintf(text, sizeof(text), "%d", pid[i]);
+		assert_string_equal(find_generated(s, t, pid[i], CODE + 16).name, text);
+		sym = find_generated(s, t, pid[i], CODE + 32);
+		assert_string_equal(sym.name, "[//anon]");
+		assert_false(sym.no_list);
+		sym = find_generated(s, t, pid[i], CODE - 0x10000);
+		assert_string_equal(sym.name, "unmapped");
+		assert_string_equal(sym.dso, "[generated]");
+	}
+	for (int i = 2; i < 4; i++) {
+		sym = find_generated(s, t, pid[i], CODE);
+		assert_string_equal(sym.name, "[//anon]");
+		assert_true(sym.no_list);
+	}
+	assert_int_equal(symbols_problems(s, keep_problem, &a), 1);
+	snprintf(a.name, sizeof(a.name), "/tmp/perf-PID.map of process %d: not a regular file",
+		 pid[2]);
+	assert_string_equal(a.problem, a.name);
+	symbols_free(s);
+	/* of a process that has exited the list is still there; of another boot it is that of another process */
+	for (int i = 0; i < 4; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+	assert_string_equal(find_generated(s, t, pid[0], CODE).name, "first");
+	symbols_free(s);
+	here.realtime_ns -= 3600000000000ll;
+	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+	assert_true(find_generated(s, t, pid[0], CODE).no_list);
+	symbols_free(s);
+	here.realtime_ns += 3600000000000ll;
+	for (int i = 0; i < 3; i++)
+		unlink(list[i]);
 	tasks_free(t);
 }
 
@@ -619,6 +718,7 @@ int main(void)
 		cmocka_unit_test(test_separate_debug_file),
 		cmocka_unit_test(test_never_opens_a_device),
 		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_generated),
 		cmocka_unit_test(test_kallsyms_file),
 		cmocka_unit_test(test_running_kernel),
 		cmocka_unit_test(test_module_map),

@@ -3,12 +3,14 @@
 
 #include "base/clock.h"
 #include "base/regular.h"
+#include "code_map.h"
 #include "base/u64_map.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <linux/openat2.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -73,14 +75,14 @@ bool file_root(pid_t pid, __u64 started_before, struct naming_root *out)
 }
 
 /* Nothing of the path leads out of the root: neither "..", nor a link. */
-static int open_below(const struct naming_root *root, const char *path)
+static int open_below(const struct naming_root *root, const char *path, int flags)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC | flags,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	char name[64];
 	int dir, at, fd;
 
-	snprintf(name, sizeof(name), "/proc/%d/root", root->pid);
+	snprintf(name, sizeof(name), root->pid ? "/proc/%d/root" : "/", root->pid);
 	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
@@ -117,7 +119,53 @@ static int check(int fd)
 
 int file_open(const struct naming_root *root, const char *path)
 {
-	return check(root && root->pid ? open_below(root, path) : regular_open(path));
+	return check(root && root->pid ? open_below(root, path, 0) : regular_open(path));
+}
+
+/* Its pid in its own namespace, and its effective user. */
+static bool read_status(pid_t pid, int *own_pid, uid_t *uid)
+{
+	char path[64], line[1024];
+	bool has_uid = false, has_pid = false;
+	const char *last;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		has_uid |= sscanf(line, "Uid: %*u %u", uid) == 1;
+		last = strncmp(line, "NSpid:", 6) ? NULL : strrchr(line, '\t');
+		has_pid |= last && sscanf(last, "%d", own_pid) == 1;
+	}
+	fclose(f);
+	return has_uid && has_pid;
+}
+
+int file_open_code_map(const struct naming_root *root, pid_t pid, bool alive, char *path,
+		       size_t size)
+{
+	int own_pid = pid, ret = 0, fd;
+	uid_t uid = geteuid();
+	struct stat st;
+
+	/* another process with the number may have left the file */
+	if (alive ? !read_status(pid, &own_pid, &uid) : !kill(pid, 0) || errno != ESRCH)
+		return -ESRCH;
+	snprintf(path, size, "/tmp/perf-%d.map", own_pid);
+	fd = open_below(root, path, O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		ret = -errno;
+	else if (st.st_uid && st.st_uid != uid)
+		ret = -EPERM;
+	else if (st.st_size > CODE_MAP_BYTES)
+		ret = -EFBIG;
+	if (ret)
+		close(fd);
+	return ret ?: fd;
 }
 
 int file_open_vdso(void)

@@ -57,6 +57,17 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 			   size_t size);
 void object_close(struct object *o); /* accepts NULL */
 
+/* A process that may list the code it generates; see file_open_code_map(). */
+struct code_map_place {
+	struct naming_root root;
+	pid_t pid;
+	bool alive;
+};
+
+/* The same of that list, of which only object_symbol() may be asked, by address. *why: "" if there is none. */
+struct object *object_open_code_map(struct naming *n, const struct code_map_place *place, char *why,
+				    size_t size);
+
 /* Why names are missing, or NULL if none are, as far as has been asked. */
 const char *object_problem(const struct object *o);
 

@@ -22,7 +22,7 @@ extern const char naming_worker[];
 #define NAMING_DEBUG_DIR "/usr/lib/debug"
 
 enum naming_op {
-	NAMING_OPEN,	      /* text: path, debug directory, flag: names stay mangled */
+	NAMING_OPEN,	      /* text: path, debug directory, flag: NAMING_* bits */
 	NAMING_CLOSE,	      /* no reply */
 	NAMING_SYMBOL,	      /* a: offset */
 	NAMING_VARIABLE,      /* a: pgoff, b: offset, flag: exec */
@@ -48,6 +48,12 @@ struct naming_request {
 	unsigned char build_id[20];
 	__u32 text_len; /* used bytes of `text` */
 	char text[2 * PATH_MAX];
+};
+
+enum {
+	NAMING_MANGLED = 1, /* names stay as the linker has them */
+	NAMING_CODE_MAP =
+		2, /* it is a list of generated code, and only symbols are asked for, by address */
 };
 
 enum naming_reply_kind {

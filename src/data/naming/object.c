@@ -9,11 +9,26 @@
 
 #define ANSWERS_MAX (1U << 18) /* of an object; then it is asked again */
 
+/* Have it opened by the worker, unless that failed before. */
+static void open_or_remember(struct object *o)
+{
+	const char *before;
+
+	if (o->fd >= 0 && fstat(o->fd, &o->stat))
+		o->stat = (struct stat){};
+	before = o->fd < 0 ? NULL : naming_remembered(o->naming->opts.memory, &o->stat);
+	if (before) {
+		snprintf(o->why, sizeof(o->why), "%s", before);
+		o->given_up = true;
+	} else {
+		naming_open(o);
+	}
+}
+
 struct object *object_open(struct naming *n, const struct object_place *place, char *why,
 			   size_t size)
 {
 	struct object *o = xcalloc(1, sizeof(*o));
-	const char *before;
 
 	o->naming = n;
 	o->root = place->root;
@@ -32,19 +47,42 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 		o->fd = file_open(&o->root, o->path);
 	if (o->fd < 0)
 		o->path_errno = -o->fd;
-	if (o->fd >= 0 && fstat(o->fd, &o->stat))
-		o->stat = (struct stat){};
-	before = o->fd < 0 ? NULL : naming_remembered(n->opts.memory, &o->stat);
-	if (before) {
-		snprintf(o->why, sizeof(o->why), "%s", before);
-		o->given_up = true;
-	} else {
-		naming_open(o);
-	}
+	open_or_remember(o);
 	if (!o->other)
 		return o;
 	snprintf(why, size, "%s",
 		 place->elsewhere ? "a container's file whose process has exited" : o->why);
+	object_close(o);
+	return NULL;
+}
+
+struct object *object_open_code_map(struct naming *n, const struct code_map_place *place, char *why,
+				    size_t size)
+{
+	struct object *o;
+	char path[64];
+	int fd = file_open_code_map(&place->root, place->pid, place->alive, path, sizeof(path));
+
+	*why = 0;
+	if (fd < 0) {
+		snprintf(why, size, "%s",
+			 fd == -ENOENT || fd == -ESRCH	 ? ""
+			 : fd == -EINVAL || fd == -ELOOP ? "not a regular file"
+			 : fd == -EPERM			 ? "it belongs to another user"
+			 : fd == -EFBIG			 ? "larger than 64 MiB"
+							 : strerror(-fd));
+		return NULL;
+	}
+	o = xcalloc(1, sizeof(*o));
+	o->naming = n;
+	o->path = xstrdup(path);
+	o->code_map = true;
+	o->number = n->objects++ % NAMING_OBJECTS;
+	o->fd = fd;
+	open_or_remember(o);
+	if (!o->other)
+		return o;
+	snprintf(why, size, "%s", o->why);
 	object_close(o);
 	return NULL;
 }

@@ -3,6 +3,7 @@
  * A program that is executed as naming_worker does nothing but this, before its main(): so every program with this
  * library has its own worker, whose memory holds nothing of the process that started it.
  */
+#include "code_map.h"
 #include "confine.h"
 #include "elf_file.h"
 #include "naming_wire.h"
@@ -17,7 +18,11 @@
 
 const char naming_worker[] = "ibscope-names";
 
-static struct elf_file *files[NAMING_OBJECTS];
+/* One of them, or neither. */
+static struct opened {
+	struct elf_file *elf;
+	struct code_map *code;
+} files[NAMING_OBJECTS];
 
 static struct naming_request request;
 static struct naming_reply reply;
@@ -126,22 +131,48 @@ static bool is_request(size_t bytes)
 	       (!request.text_len || !request.text[request.text_len - 1]);
 }
 
-static void open_object(struct elf_file **o)
+static void close_object(struct opened *o)
+{
+	elf_file_close(o->elf);
+	code_map_free(o->code);
+	*o = (struct opened){};
+}
+
+static void open_code_map(struct opened *o)
+{
+	int fd = ask_for_file(request.text);
+	char why[160];
+
+	if (fd < 0)
+		snprintf(why, sizeof(why), "%s", strerror(-fd));
+	else
+		o->code = code_map_read(fd, why, sizeof(why));
+	if (fd >= 0)
+		close(fd);
+	reply.ret = o->code != NULL;
+	put_text(0, o->code ? NULL : why);
+}
+
+static void open_object(struct opened *o)
 {
 	const char *debug_dir = request.text + strlen(request.text) + 1;
 	const struct elf_file_opts opts = {
 		.debug_dir = debug_dir < request.text + request.text_len ? debug_dir : NULL,
 		.trusted = request.trusted,
 		.debuginfod = request.debuginfod,
-		.mangled = request.flag,
+		.mangled = request.flag & NAMING_MANGLED,
 	};
 	char why[160] = "";
 
-	elf_file_close(*o);
-	*o = elf_file_open(request.text, request.build_id_len ? request.build_id : NULL,
-			   request.build_id_len, &opts, why, sizeof(why));
-	reply.ret = *o != NULL;
-	put_text(0, *o ? NULL : why);
+	close_object(o);
+	if (request.flag & NAMING_CODE_MAP) {
+		open_code_map(o);
+		return;
+	}
+	o->elf = elf_file_open(request.text, request.build_id_len ? request.build_id : NULL,
+			       request.build_id_len, &opts, why, sizeof(why));
+	reply.ret = o->elf != NULL;
+	put_text(0, o->elf ? NULL : why);
 }
 
 /* One field of a type. */
@@ -278,7 +309,7 @@ static void serve(void)
 	reply.kind = NAMING_READY;
 	naming_send(NAMING_FD, &reply, NAMING_REPLY_HEAD, -1);
 	while ((n = naming_receive(NAMING_FD, &request, sizeof(request), &fd)) > 0) {
-		struct elf_file **o = &files[request.object % NAMING_OBJECTS];
+		struct opened *o = &files[request.object % NAMING_OBJECTS];
 
 		if (!is_request(n))
 			return;
@@ -286,14 +317,15 @@ static void serve(void)
 		reply.kind = NAMING_ANSWER;
 		used = 0;
 		if (request.op == NAMING_CLOSE) {
-			elf_file_close(*o);
-			*o = NULL;
+			close_object(o);
 			continue;
 		}
 		if (request.op == NAMING_OPEN)
 			open_object(o);
-		else if (*o)
-			answer(*o);
+		else if (o->elf)
+			answer(o->elf);
+		else if (o->code && request.op == NAMING_SYMBOL)
+			put_text(0, code_map_find(o->code, request.a));
 		else
 			return;
 		if (naming_send(NAMING_FD, &reply, NAMING_REPLY_HEAD + used, -1))

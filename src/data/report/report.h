@@ -238,11 +238,12 @@ struct report_row {
 };
 
 /* How far functions of ops are known, and the nodes of their data. X(NAME, "name") */
-#define CODE_KIND_TABLE(X)        \
-	X(NAMED, "named")         \
-	X(NO_SYMBOL, "no_symbol") \
-	X(GIVEN_UP, "given_up")   \
-	X(NO_FILE, "no_file")     \
+#define CODE_KIND_TABLE(X)            \
+	X(NAMED, "named")             \
+	X(NO_SYMBOL, "no_symbol")     \
+	X(NO_LIST, "jit_without_map") \
+	X(GIVEN_UP, "given_up")       \
+	X(NO_FILE, "no_file")         \
 	X(NO_ADDRESS, "no_address")
 #define NODE_KIND_TABLE(X)          \
 	X(KNOWN, "known")           \

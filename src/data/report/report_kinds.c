@@ -48,7 +48,7 @@ enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 		return CODE_NO_ADDRESS;
 	if (!sym->dso || *sym->name != '[')
 		return sym->dso ? CODE_NAMED : CODE_NO_FILE;
-	return sym->given_up ? CODE_GIVEN_UP : CODE_NO_SYMBOL;
+	return sym->given_up ? CODE_GIVEN_UP : sym->no_list ? CODE_NO_LIST : CODE_NO_SYMBOL;
 }
 
 int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op)

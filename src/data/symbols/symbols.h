@@ -2,6 +2,7 @@
 /*
  * Names of functions and source lines for addresses of a recording. A file is used only if it
  * has the build-id that was recorded, or none was recorded and the recording is of this machine;
+ * code that processes generated, they may have listed in /tmp/perf-PID.map;
  * what cannot be named is shown as file and offset. Nothing is asked of the network.
  */
 #ifndef IBSCOPE_SYMBOLS_H
@@ -45,6 +46,7 @@ struct symbol {
 	const char *dso;     /* "[kernel]", "[module]"; NULL: not known */
 	const char *srcline; /* "file:12"; NULL: not known, or not asked for */
 	bool given_up;	     /* no name, since reading the file costs too much */
+	bool no_list;	     /* no name, since the process lists no code that it generates */
 };
 
 /**

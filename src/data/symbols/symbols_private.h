@@ -30,6 +30,9 @@ struct process {
 	bool alive;	/* `root` is known */
 	bool noted;	/* `contained` is known */
 	bool contained; /* it was in a container: without its root, its paths mean nothing here */
+	bool code_tried;
+	struct object *code; /* its list of generated code; NULL: none is known */
+	char code_why[160];  /* there is one, but it cannot be used */
 };
 
 struct symbols {
@@ -76,6 +79,13 @@ const char *symbols_kept(const struct symbols *s, const struct u64_map *m, __u64
 
 /* By the names that the kernel gives to maps; variables are found first. */
 enum data_kind data_kind_of(const char *path);
+
+/* Is it, by its name, a map of memory that only has code if a process generated that? */
+bool is_generated(const char *path);
+
+/* Set out->name by the process's list of such code, or out->no_list. Return: false if no name is known. */
+bool symbols_generated(struct symbols *s, struct process *p, __u32 tgid, __u64 addr,
+		       struct symbol *out);
 
 /* Memory that nobody has named. */
 static inline bool is_unnamed(const char *path)

@@ -203,6 +203,10 @@ static int refuse_name(const struct annotate *a, struct err *err)
 {
 	struct suggestion near;
 
+	if (intern_find(&a->names, a->opts.name) != INTERN_NONE)
+		return err_set(err, -ENOENT,
+			       "the code of '%s' is in no file: a process generated it",
+			       a->opts.name);
 	suggestion_start(&near, a->opts.name, strlen(a->opts.name));
 	for (size_t i = 0; i < a->names.n; i++)
 		suggestion_offer(&near, intern_text(&a->names, i));
