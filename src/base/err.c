@@ -11,6 +11,7 @@
 
 static bool verbose, journal;
 static FILE *copy, *instead;
+static const char *program = "ibscope";
 
 /* Escape names here, so that callers can print the error as it is. */
 static void set_text(struct err *e, const char *fmt, va_list ap)
@@ -65,7 +66,7 @@ static void write_message(const char *priority, const char *level, const char *f
 	else if (journal)
 		fprintf(stderr, "%s%s\n", priority, text);
 	else
-		fprintf(stderr, "ibscope: %s%s\n", level, text);
+		fprintf(stderr, "%s: %s%s\n", program, level, text);
 	errno = saved;
 }
 
@@ -96,6 +97,11 @@ void log_debug(const char *fmt, ...)
 {
 	if (verbose)
 		SAY("<7>", "debug: ");
+}
+
+void log_set_program(const char *name)
+{
+	program = name;
 }
 
 void log_set_journal(_Bool on)

@@ -42,6 +42,8 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Shown only after log_set_verbose(true). */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_set_verbose(_Bool on);
+/* Start lines with the name of another program than ibscope. */
+void log_set_program(const char *name);
 /* Start lines with the priority that journald parses, instead of the program's name. */
 void log_set_journal(_Bool on);
 _Bool log_is_verbose(void);

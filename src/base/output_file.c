@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "output_file.h"
+#include "exit_status.h"
 
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio_ext.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,32 +81,65 @@ static int create_as(int dir, const char *base)
 	return err;
 }
 
-int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err)
+/* Return: 0 for a new or regular file; 1: a FIFO or device of ours; or a negative errno with @err. */
+static int check_path(const char *path, struct err *err)
 {
-	char dir_buf[PATH_MAX], base_buf[PATH_MAX];
-	int dir, fd;
 	struct stat st;
 
 	if (!*path || strlen(path) >= PATH_MAX)
 		return err_set(err, -ENAMETOOLONG, "cannot write '%s': %s", path,
 			       *path ? strerror(ENAMETOOLONG) : "the name is empty");
-	if (!lstat(path, &st) && !S_ISREG(st.st_mode)) {
-		if (is_ours(&st))
-			return open_special(path, stop, err);
-		return err_set(err, -EEXIST,
-			       "cannot write %s: it is %s; give the name of a file, or '-' for "
-			       "standard output",
-			       path, kind_of(st.st_mode));
-	}
-	strcpy(dir_buf, path);
-	strcpy(base_buf, path);
-	dir = open(dirname(dir_buf), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = dir < 0 ? -errno : create_as(dir, basename(base_buf));
+	if (lstat(path, &st) || S_ISREG(st.st_mode))
+		return 0;
+	if (is_ours(&st))
+		return 1;
+	return err_set(
+		err, -EEXIST,
+		"cannot write %s: it is %s; give the name of a file, or '-' for standard output",
+		path, kind_of(st.st_mode));
+}
+
+/* Return: an fd of the directory of a path, or a negative errno. */
+static int open_dir(const char *path)
+{
+	char buf[PATH_MAX];
+	int dir = open(dirname(strcpy(buf, path)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return dir < 0 ? -errno : dir;
+}
+
+static int cannot_create(const char *path, int code, struct err *err)
+{
+	return err_set(err, code, "cannot create %s: %s", path, strerror(-code));
+}
+
+int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err)
+{
+	char buf[PATH_MAX];
+	int special = check_path(path, err), dir, fd;
+
+	if (special)
+		return special < 0 ? special : open_special(path, stop, err);
+	dir = open_dir(path);
+	fd = dir < 0 ? dir : create_as(dir, basename(strcpy(buf, path)));
 	if (dir >= 0)
 		close(dir);
-	if (fd < 0)
-		return err_set(err, fd, "cannot create %s: %s", path, strerror(-fd));
-	return fd;
+	return fd < 0 ? cannot_create(path, fd, err) : fd;
+}
+
+int output_file_check(const char *path, struct err *err)
+{
+	int special = check_path(path, err), dir, ret = 0;
+
+	if (special)
+		return special < 0 ? special : 0;
+	dir = open_dir(path);
+	if (dir < 0)
+		return cannot_create(path, dir, err);
+	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS))
+		ret = cannot_create(path, -errno, err);
+	close(dir);
+	return ret;
 }
 
 int output_file_open_binary(const char *option, const char *path, struct err *err)
@@ -142,4 +177,36 @@ int output_stream_close(FILE *f, const char *path, struct err *err)
 	if (fclose(f) || failed)
 		return err_set(err, -EIO, "cannot write %s: %s", path, strerror(errno));
 	return 0;
+}
+
+void output_start(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			/* the wrong way round, so that using it fails as if it were closed */
+			open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
+int output_stream_flush(FILE *f, struct err *err)
+{
+	int ret;
+
+	errno = 0;
+	if (!fflush(f) && !ferror(f))
+		return 0;
+	ret = err_set(err, -EIO, "cannot write the output: %s",
+		      errno ? strerror(errno) : "it is incomplete");
+	__fpurge(f);
+	clearerr(f);
+	return ret;
+}
+
+int output_end(int status)
+{
+	struct err err = { "" };
+
+	if (!output_stream_flush(stdout, &err))
+		return status;
+	log_error("%s", err.text);
+	return status ?: EXIT_FAILED;
 }

@@ -30,7 +30,24 @@ int output_file_open_binary(const char *option, const char *path, struct err *er
 /* The same as a stream. Return: 0, or a negative errno with @err. */
 int output_stream_open(const char *option, const char *path, FILE **out, struct err *err);
 
+/*
+ * Return: 0 if output_file_open() would probably succeed, without creating anything; or a negative errno with @err.
+ */
+int output_file_check(const char *path, struct err *err);
+
 /* Write what is buffered, and close. Return: 0, or -EIO with @err if anything was not written. */
 int output_stream_close(FILE *f, const char *path, struct err *err);
+
+/*
+ * The first call of a program: standard streams that are closed stay so, as far as reading and writing them is
+ * concerned, but no file that is opened later gets their number.
+ */
+void output_start(void);
+
+/* Write what is buffered. Return: 0, or -EIO with @err if anything was not written since the last call. */
+int output_stream_flush(FILE *f, struct err *err);
+
+/* The last call of a program: output_stream_flush() of standard output. Return: the exit status. */
+int output_end(int status);
 
 #endif

@@ -28,3 +28,21 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
 	print_at(buf, size, strnlen(buf, size), fmt, ap);
 	va_end(ap);
 }
+
+const char *text_plural(unsigned long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void text_put_word(FILE *f, const char *word)
+{
+	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					"0123456789_-./:@%+=,")]) {
+		fputs(word, f);
+		return;
+	}
+	fputc('\'', f);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[]){ *word, 0 }, f);
+	fputc('\'', f);
+}

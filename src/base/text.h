@@ -4,6 +4,7 @@
 #define IBSCOPE_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /**
  * text_at() - snprintf() at an offset into a buffer
@@ -17,5 +18,11 @@ size_t text_at(char *buf, size_t size, size_t at, const char *fmt, ...)
 /* snprintf() at the end of the string in a buffer; text that does not fit is cut. */
 void text_append(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* The ending of the plural: "" for 1, else "s". */
+const char *text_plural(unsigned long long n);
+
+/* Print a word of a command line, quoted if a shell would interpret it. */
+void text_put_word(FILE *f, const char *word);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/heap.h"
 #include "base/intern.h"
 #include "base/key_map.h"
+#include "base/text.h"
 #include "base/u64_map.h"
 
 #include <sys/wait.h>
@@ -203,13 +204,38 @@ static void test_heap(void **unused)
 	heap_free(&h);
 }
 
+static void test_words(void **unused)
+{
+	static const char *const words[][2] = {
+		{ "shop/db-0", "shop/db-0" }, { "", "''" },
+		{ "a b", "'a b'" },	      { "$(x)", "'$(x)'" },
+		{ "it's", "'it'\\''s'" },     { "~x", "'~x'" },
+		{ "a\\b", "'a\\b'" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *text;
+		size_t n;
+		FILE *f = open_memstream(&text, &n);
+
+		text_put_word(f, words[i][0]);
+		fclose(f);
+		assert_string_equal(text, words[i][1]);
+		free(text);
+	}
+	assert_string_equal(text_plural(0), "s");
+	assert_string_equal(text_plural(1), "");
+	assert_string_equal(text_plural(2), "s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_map),    cmocka_unit_test(test_map_put),
 		cmocka_unit_test(test_intern), cmocka_unit_test(test_key_map),
 		cmocka_unit_test(test_array),  cmocka_unit_test(test_array_zero),
-		cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_heap),   cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

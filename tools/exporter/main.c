@@ -3,6 +3,7 @@
 #include "base/exit_status.h"
 #include "base/options.h"
 #include "base/num.h"
+#include "base/output_file.h"
 #include "base/signals.h"
 #include "privileges.h"
 #include "status/reading.h"
@@ -126,8 +127,6 @@ static int print_once(const struct exporter *e, struct err *err)
 		return ret;
 	metrics_print(stdout, m, e->format);
 	metrics_free(m);
-	if (fflush(stdout) || ferror(stdout))
-		return err_set(err, -EIO, "cannot write the metrics: %s", strerror(errno));
 	return 0;
 }
 
@@ -172,7 +171,7 @@ static int check(const struct exporter *e, struct err *err)
 	return ret;
 }
 
-int main(int argc, char **argv)
+static int run_exporter(int argc, char **argv)
 {
 	struct exporter e = { .web.pin_dir = IBS_PIN_DIR, .user = "nobody" };
 	struct err err = { "" };
@@ -193,4 +192,11 @@ int main(int argc, char **argv)
 	if (ret)
 		log_error("%s", err.text);
 	return !ret ? EXIT_DONE : ret == -EINVAL ? EXIT_USAGE : status;
+}
+
+int main(int argc, char **argv)
+{
+	output_start();
+	log_set_program("ibscope-exporter");
+	return output_end(run_exporter(argc, argv));
 }

@@ -544,10 +544,6 @@ int cmd_ctl(int argc, char **argv)
 		ret = ask(&c, verb->name, argc - optind - 1, argv + optind + 1, &err);
 	else
 		ret = read_pins(&c, verb, &err);
-	if (ret == EXIT_DONE && (fflush(stdout) || ferror(stdout))) {
-		err_set(&err, -EIO, "cannot write the output: %s", strerror(errno));
-		ret = EXIT_FAILED;
-	}
 	if (ret != EXIT_DONE)
 		log_error("%s", err.text);
 	return ret;

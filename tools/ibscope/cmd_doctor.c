@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "base/options.h"
+#include "base/output_file.h"
 #include "event/cpu.h"
 #include "event/event.h"
 #include "perf/sample_cost.h"
@@ -155,7 +156,7 @@ static int print_json(const struct cost *c, FILE *f, struct err *err)
 		json_end(&w);
 	}
 	json_finish(&w);
-	return ferror(f) ? err_set(err, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	return output_stream_flush(f, err);
 }
 
 static void print_cost(const struct cost *c, FILE *f)
@@ -234,14 +235,6 @@ static unsigned int terminal_width(void)
 	return ws.ws_col;
 }
 
-static int finish(int status)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return status;
-	log_error("doctor: cannot write the report: %m");
-	return EXIT_FAILED;
-}
-
 #define VERIFY_S     10
 #define VERIFY_MAX_S 3600
 
@@ -292,13 +285,13 @@ int cmd_doctor(int argc, char **argv)
 		bool agree;
 
 		if (!doctor_verify(o.verify_s, o.json, &agree, &e))
-			return finish(agree ? EXIT_DONE : EXIT_FAILED);
+			return agree ? EXIT_DONE : EXIT_FAILED;
 		log_error("%s", e.text);
 		return EXIT_FAILED;
 	}
 	if (o.cost) {
 		if (!show_cost(stdout, o.json, &e))
-			return finish(EXIT_DONE);
+			return EXIT_DONE;
 		log_error("%s", e.text);
 		return EXIT_FAILED;
 	}
@@ -313,5 +306,5 @@ int cmd_doctor(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILED;
 	}
-	return finish(status);
+	return status;
 }

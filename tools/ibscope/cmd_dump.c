@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
+#include "base/output_file.h"
 #include "input/recorded.h"
 #include "dump/dump.h"
 
@@ -105,8 +106,8 @@ static int run(void *cmd)
 	ret = ret ?: dump_all(c, &err);
 	if (!ret && !c->shown)
 		recorded_nothing(c->in.replay, NULL);
-	if (ret >= 0 && (fflush(stdout) || ferror(stdout)))
-		ret = err_set(&err, -EIO, "cannot write the output: %s", strerror(errno));
+	if (ret >= 0)
+		ret = output_stream_flush(stdout, &err) ?: ret;
 	if (c->other_kind)
 		log_info("%llu %s samples are not printed; %s", (unsigned long long)c->other_kind,
 			 c->fetch ? "ibs_op" : "ibs_fetch",

@@ -6,6 +6,7 @@
 #include "base/output_file.h"
 #include "input/job.h"
 #include "trace/trace.h"
+#include "base/text.h"
 
 #include <getopt.h>
 #include <unistd.h>
@@ -96,8 +97,8 @@ static int merge(struct cmd *c, struct err *err)
 		err_prefix(err, "%s", c->output);
 	else
 		log_info("%zu of %zu recording%s merged, %zu rank%s", c->n_kept, c->n,
-			 c->n == 1 ? "" : "s", trace_job_ranks(c->job),
-			 trace_job_ranks(c->job) == 1 ? "" : "s");
+			 text_plural(c->n), trace_job_ranks(c->job),
+			 text_plural(trace_job_ranks(c->job)));
 	return ret;
 }
 

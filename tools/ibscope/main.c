@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd.h"
 #include "base/choice.h"
+#include "base/output_file.h"
 #include "base/std.h"
 #include "base/options.h"
 #include "filter/filter.h"
@@ -139,7 +140,7 @@ static int complete(int argc, char **argv)
 	return EXIT_DONE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct cmd *cmd;
 
@@ -162,4 +163,10 @@ int main(int argc, char **argv)
 	if (argc == 4 && is_help(argv[2]) && find_topic(argv[3]))
 		return help(argv[3]);
 	return cmd->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	output_start();
+	return output_end(run(argc, argv));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "filter.h"
 #include "filter_private.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 
@@ -238,7 +239,7 @@ void filter_explain(FILE *out, const struct filter *f)
 {
 	for (unsigned int i = 0; i < f->n_parts; i++)
 		fprintf(out, "%s: %s\n", reasons[f->parts[i].outcome], f->parts[i].text);
-	fprintf(out, "in the kernel, %u test%s of %d:\n", f->prog.n, f->prog.n == 1 ? "" : "s",
+	fprintf(out, "in the kernel, %u test%s of %d:\n", f->prog.n, text_plural(f->prog.n),
 		IBS_FILTER_TERMS);
 	for (__u32 i = 0; i < f->prog.n; i++) {
 		const struct ibs_filter_term *t = &f->prog.terms[i];

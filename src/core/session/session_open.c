@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "cgroup/container.h"
 #include "select/selection.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,12 +27,13 @@ void session_free(struct session *s)
 static void announce(const struct session_event *e)
 {
 	const struct sampler_memory *m = sampler_memory_used(e->sampler);
+	const size_t cpus = sampler_n_cpus(e->sampler);
 	char of[64] = "";
 
 	if (e->opts.output != SAMPLER_SERIES) {
-		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
+		log_info("%s%s on %zu CPU%s, %.1f MiB of kernel memory with a ring of %u KiB for "
 			 "each CPU, %s",
-			 e->info.simulated ? "SIMULATED " : "", e->text, sampler_n_cpus(e->sampler),
+			 e->info.simulated ? "SIMULATED " : "", e->text, cpus, text_plural(cpus),
 			 m->total / 1048576.0, m->ring_bytes >> 10,
 			 sampler_reads_direct(e->sampler) ? "registers read in place"
 							  : "registers read by copy");
@@ -39,10 +41,10 @@ static void announce(const struct session_event *e)
 	}
 	if (m->shards < m->complexes)
 		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
-	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
-		 e->info.simulated ? "SIMULATED " : "", e->text, sampler_n_cpus(e->sampler),
+	log_info("%s%s on %zu CPU%s, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
+		 e->info.simulated ? "SIMULATED " : "", e->text, cpus, text_plural(cpus),
 		 m->total / 1048576.0, config_max_slots(e->opts.max_groups) - 1, m->shards,
-		 m->shards == 1 ? "" : "s", of,
+		 text_plural(m->shards), of,
 		 sampler_reads_direct(e->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }

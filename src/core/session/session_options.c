@@ -76,18 +76,24 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 static int set_period(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling_opts *o = ctx;
-	const struct num_arg num = { .name = "-c", .max = UINT64_MAX };
+	const struct num_arg num = { .max = UINT64_MAX };
 	char text[64];
-	int ret = 0;
 
-	for (unsigned int i = 0; !ret && i < SESSION_EVENTS; i++) {
+	for (unsigned int i = 0; i < SESSION_EVENTS; i++) {
 		struct event_rate *rate = &o->event[i].rate;
 
 		rate->has_period = true;
 		o->n_periods = cut_text(arg, i, text, sizeof(text));
-		ret = num_parse(&num, text, &rate->period, err);
+		if (num_parse(&num, text, &rate->period, NULL))
+			return err_set(
+				err, -EINVAL,
+				EVENT_PERIOD_OPTION
+				": invalid number '%.40s': must be a multiple of 16 "
+				"from 16 to 134217712, decimal (K, M, G multiply by 1e3, 1e6, "
+				"1e9) or 0x hexadecimal",
+				text);
 	}
-	return ret;
+	return 0;
 }
 
 static int set_freq(void *ctx, const char *arg, struct err *err)

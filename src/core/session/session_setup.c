@@ -96,10 +96,18 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 /* Prepare the event for the IBS driver. */
 static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, struct err *err)
 {
+	const struct event_rate *rate = &s->options.event[e - s->event].rate;
+	struct cpu_info cpu = s->cpu;
 	struct event_spec event;
 	struct pmu *pmu;
-	int ret = pmu_open("", e->spec->pmu, &s->cpu, &pmu, err);
+	int ret;
 
+	/* without IBS, refuse what no processor takes, and report the missing PMU otherwise */
+	cpu.caps |= cpu.ibs ? 0 : IBS_CAPS_OPCNTEXT;
+	ret = event_rate_check(e->spec, &cpu, rate, err);
+	if (ret)
+		return usage_error(usage, ret);
+	ret = pmu_open("", e->spec->pmu, &s->cpu, &pmu, err);
 	if (ret) {
 		size_t n = strlen(err->text);
 
@@ -108,8 +116,7 @@ static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, st
 		return ret;
 	}
 	make_plan(s, e, pmu, &event);
-	ret = event_attr(&event, pmu, &s->cpu, &s->options.event[e - s->event].rate, &e->opts.attr,
-			 err);
+	ret = event_attr(&event, pmu, &s->cpu, rate, &e->opts.attr, err);
 	pmu_close(pmu);
 	if (ret)
 		return usage_error(usage, ret);
@@ -140,11 +147,30 @@ static int check_sim(const struct sampling_opts *o, const struct event_spec *spe
 	return 0;
 }
 
+static int check_sim_rate(const struct perf_event_attr *attr, bool faults, struct err *err)
+{
+	const unsigned int min = faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
+	const unsigned int max_freq = 1000000000 / SIM_MIN_PERIOD_NS;
+
+	if (attr->freq && (!attr->sample_freq || attr->sample_freq > max_freq))
+		return err_set(
+			err, -ERANGE,
+			EVENT_FREQ_OPTION
+			": invalid frequency %llu: must be from 1 to %u Hz in the simulation",
+			attr->sample_freq, max_freq);
+	if (!attr->freq && (attr->sample_period < min || attr->sample_period > 1ULL << 40))
+		return err_set(
+			err, -ERANGE,
+			EVENT_PERIOD_OPTION
+			": invalid period %llu: must be from %u to 2^40 %s in the simulation",
+			attr->sample_period, min, faults ? "page faults" : "ns");
+	return 0;
+}
+
 /* The model takes one nanosecond per op. */
 static int prepare_sim(struct setup *s, struct session_event *e, struct err *err)
 {
 	const struct sampling_opts *o = &s->options;
-	const unsigned int min = o->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 	const struct event_rate *rate;
 	struct perf_event_attr *attr = &e->opts.attr;
 	struct event_spec event;
@@ -168,14 +194,9 @@ static int prepare_sim(struct setup *s, struct session_event *e, struct err *err
 				      : o->sim_faults  ? SIM_FAULTS_PERIOD
 						       : EVENT_DEFAULT_PERIOD;
 	}
-	if (attr->freq
-		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
-		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
-		return err_set(err, -ERANGE,
-			       "invalid period or frequency: the simulation needs %u to 2^40 "
-			       "(%s), or 1 to %d Hz",
-			       min, o->sim_faults ? "page faults" : "ns",
-			       1000000000 / SIM_MIN_PERIOD_NS);
+	ret = check_sim_rate(attr, o->sim_faults, err);
+	if (ret)
+		return ret;
 	e->opts.source = SAMPLER_SIM;
 	e->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
 	e->info.source = "sim";
@@ -396,5 +417,5 @@ int sampling_explain(const struct sampling_opts *o, bool json)
 	}
 	for (unsigned int i = 0; i < o->n_events; i++)
 		explain(o, i, &a[i], json);
-	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	return EXIT_DONE;
 }

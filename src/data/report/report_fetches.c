@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "table/table.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -50,7 +51,7 @@ void report_fetches_print(FILE *out, const struct report *r)
 			best[at] = id;
 	}
 	fprintf(out, "L3-miss code fetches come from %zu function%s: ", f->names.n,
-		f->names.n == 1 ? "" : "s");
+		text_plural(f->names.n));
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "%s%s %.1f%%", i ? ", " : "", intern_text(&f->names, best[i]),
 			100.0 * f->counts[best[i]] / f->all);

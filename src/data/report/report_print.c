@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "table/table.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -58,17 +59,12 @@ static const char *count(char buf[32], __u64 v)
 	return buf;
 }
 
-static const char *plural(__u64 n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* ", 2 CPUs" */
 static const char *cpus_of(const struct trace_info *info, char buf[32])
 {
 	*buf = 0;
 	if (info->n_cpus)
-		snprintf(buf, 32, ", %u CPU%s", info->n_cpus, plural(info->n_cpus));
+		snprintf(buf, 32, ", %u CPU%s", info->n_cpus, text_plural(info->n_cpus));
 	return buf;
 }
 
@@ -94,13 +90,13 @@ static void print_parts(FILE *f, const struct report_head *head)
 
 	for (size_t i = 0; i < head->n_parts; i++) {
 		const struct trace_info *info = head->part[i].info;
-		char line[512];
+		char line[512], cpu[160];
 		size_t known = lines.n;
 
 		intern_get(&hosts, info->host);
-		snprintf(line, sizeof(line), "%s (%s), %u CPU%s, Linux %s, %s, period %llu",
-			 or_unknown(info->cpu.name), cpu_generation(&info->cpu), info->n_cpus,
-			 plural(info->n_cpus), or_unknown(info->release),
+		snprintf(line, sizeof(line), "%s, %u CPU%s, Linux %s, %s, period %llu",
+			 cpu_text(&info->cpu, cpu, sizeof(cpu)), info->n_cpus,
+			 text_plural(info->n_cpus), or_unknown(info->release),
 			 info->n_pmus ? info->pmu[0].name : "no event",
 			 info->n_pmus ? (ull)info->pmu[0].period : 0);
 		intern_get(&lines, line);
@@ -108,7 +104,7 @@ static void print_parts(FILE *f, const struct report_head *head)
 			report_print_line(f, "machine   %s", line);
 	}
 	fprintf(f, "files     %zu recording%s of %zu host%s\n", head->n_parts,
-		head->n_parts == 1 ? "" : "s", hosts.n, hosts.n == 1 ? "" : "s");
+		text_plural(head->n_parts), hosts.n, text_plural(hosts.n));
 	intern_free(&hosts);
 	intern_free(&lines);
 }
@@ -210,7 +206,8 @@ static void print_short(FILE *f, const struct report_head *h)
 		snprintf(selected, sizeof(selected), ", %s selected", count(number, h->selected));
 	snprintf(recordings, sizeof(recordings), "%zu recordings", h->n_parts);
 	utf8_put(f, h->n_parts ? recordings : *h->file ? h->file : "live");
-	fprintf(f, ": %s sample%s%s; lost: ", count(number, samples), plural(samples), selected);
+	fprintf(f, ": %s sample%s%s; lost: ", count(number, samples), text_plural(samples),
+		selected);
 	print_lost(f, h);
 	fprintf(f, "\n%s%s%s, host ", info->simulated ? "SIMULATED samples: " : "",
 		info->has_cpu ? cpu_generation(&info->cpu) : "processor unknown",

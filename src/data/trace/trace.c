@@ -3,6 +3,7 @@
 
 #include "base/rlimit.h"
 #include "event/event.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -195,7 +196,7 @@ static int open_one_of(const char *path, char *file, unsigned long number, struc
 
 	if (!ret && number > n)
 		ret = err_set(err, -ENOENT, "%s: %s holds %zu recording%s", path, file, n,
-			      n == 1 ? "" : "s");
+			      text_plural(n));
 	ret = ret ?: trace_part_open(&parts[number - 1], out, err);
 	trace_parts_free(parts, n);
 	free(file);

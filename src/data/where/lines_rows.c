@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "table/table.h"
+#include "base/text.h"
 
 #include <math.h>
 
@@ -252,8 +253,7 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 	if (lines->hot.tables)
 		fprintf(f, "; %llu of %llu %s of %llu CPU%s are in them, a line lacks at most %llu",
 			(ull)lines->hot.kept, (ull)lines->hot.fed, fed_by(lines->hot.feed),
-			(ull)lines->hot.cpus, lines->hot.cpus == 1 ? "" : "s",
-			(ull)lines->hot.lack);
+			(ull)lines->hot.cpus, text_plural(lines->hot.cpus), (ull)lines->hot.lack);
 	if (lines->moved)
 		fprintf(f, "; %llu page%s moved", (ull)lines->moved, lines->moved > 1 ? "s" : "");
 	fputc('\n', f);

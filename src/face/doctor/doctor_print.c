@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/json_writer.h"
+#include "base/output_file.h"
 
 const char *const doctor_status_names[] = { "ok", "info", "warn", "no" };
 
@@ -120,5 +121,5 @@ int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e)
 	json_put_bool(&w, "ibs", d->can_sample);
 	json_put_bool(&w, "sim", d->can_simulate);
 	json_finish(&w);
-	return ferror(f) ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	return output_stream_flush(f, e);
 }

@@ -3,6 +3,8 @@
 
 #include "base/err.h"
 #include "base/json_writer.h"
+#include "base/text.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -107,7 +109,7 @@ void verify_print(const struct verify *v, FILE *f)
 	const char *summary = "Samples and counters agree.";
 
 	fprintf(f, "%.1f s on %u CPU%s, %s, period %llu\n\n%-26s %15s  %-28s %15s  %10s\n",
-		v->seconds, v->cpus, v->cpus == 1 ? "" : "s", v->event, v->period, "SAMPLED", "",
+		v->seconds, v->cpus, text_plural(v->cpus), v->event, v->period, "SAMPLED", "",
 		"COUNTED", "", "DIFFERENCE");
 	for (int i = 0; i < VERIFY_N; i++) {
 		if (v->rows[i].known)
@@ -161,5 +163,5 @@ int verify_print_json(const struct verify *v, FILE *f, struct err *e)
 	json_end(&w);
 	put_boolean(&w, "agrees", verify_compared(v), verify_agrees(v));
 	json_finish(&w);
-	return ferror(f) ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+	return output_stream_flush(f, e);
 }

@@ -118,16 +118,14 @@ static void write_line_of_facts(const struct html_report *r, struct json_writer 
 	char buf[256], n[32];
 
 	json_begin_array(w, "facts");
-	snprintf(buf, sizeof(buf), "%s%s%s", info->has_cpu ? info->cpu.name : "processor unknown",
-		 info->has_cpu && info->cpu.name[0] ? ", " : "",
-		 info->has_cpu ? cpu_generation(&info->cpu) : "");
-	json_put_text(w, NULL, buf);
+	json_put_text(w, NULL,
+		      info->has_cpu ? cpu_text(&info->cpu, buf, sizeof(buf)) : "processor unknown");
 	if (r->parts > 1) {
 		snprintf(buf, sizeof(buf), "%u recordings", r->parts);
 		json_put_text(w, NULL, buf);
 	}
 	if (info->n_cpus) {
-		snprintf(buf, sizeof(buf), "%u CPUs", info->n_cpus);
+		snprintf(buf, sizeof(buf), "%u CPU%s", info->n_cpus, text_plural(info->n_cpus));
 		json_put_text(w, NULL, buf);
 	}
 	if (info->release[0]) {

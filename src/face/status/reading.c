@@ -4,6 +4,7 @@
 #include "base/std.h"
 #include "base/utf8.h"
 #include "counts/snapshot.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -219,7 +220,7 @@ static void print_event(FILE *f, const struct ibs_meta *m)
 {
 	fprintf(f, "sampling: ");
 	utf8_put(f, m->event);
-	fprintf(f, " on %u CPUs\n", m->status.cpus);
+	fprintf(f, " on %u CPU%s\n", m->status.cpus, text_plural(m->status.cpus));
 }
 
 static void print_groups(FILE *f, const struct reading *r)

@@ -122,9 +122,25 @@ static void add_colors(void)
 		init_pair(i + 1, COLORS >= 256 ? grid_looks[i].color256 : grid_looks[i].color8, -1);
 }
 
+static int refuse_terminal(struct err *err)
+{
+	return err_set(
+		err, -ENOTSUP,
+		"unknown terminal type '%s': set TERM to one that is in terminfo, such as vt100",
+		getenv("TERM") ?: "");
+}
+
+int terminal_check(struct err *err)
+{
+	int found;
+
+	if (!isatty(STDOUT_FILENO)) /* which terminal_guard() refuses */
+		return 0;
+	return setupterm(NULL, STDOUT_FILENO, &found) == OK ? 0 : refuse_terminal(err);
+}
+
 int terminal_open(struct err *err)
 {
-	const char *term = getenv("TERM");
 	struct screen look;
 
 	setlocale(LC_CTYPE, "");
@@ -135,10 +151,7 @@ int terminal_open(struct err *err)
 	set_escdelay(ESC_DELAY_MS);
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
-		return err_set(err, -ENOTSUP,
-			       "unknown terminal type '%s': set TERM to one that is in terminfo, "
-			       "such as vt100",
-			       term ?: "");
+		return refuse_terminal(err);
 	set_term(screen);
 	add_colors();
 	cbreak();

@@ -17,7 +17,9 @@ struct err;
  */
 int terminal_guard(struct err *err);
 
-/* After terminal_guard(). Return: 0; or a negative errno with @err for an unknown TERM. */
+/* Before anything is opened. Return: 0; or a negative errno with @err for an unknown TERM. */
+int terminal_check(struct err *err);
+/* After terminal_guard(). Return: 0; or a negative errno with @err. */
 int terminal_open(struct err *err);
 /* Return to the shell's screen. Does nothing if it is not open. */
 void terminal_close(void);

@@ -2,6 +2,7 @@
 /* From what is shown to cells. The frame grows with the screen: rows, then the detail pane, then more. */
 #include "top_private.h"
 #include "base/std.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <time.h>
@@ -68,8 +69,7 @@ static void host_line(struct paint *p, int y)
 	if (x + (int)screen_columns(text) < at)
 		add(p, y, &x, GRID_STRONG, text);
 	if (f && f->pmu.cpus) {
-		snprintf(text, sizeof(text), "   %u CPU%s", f->pmu.cpus,
-			 f->pmu.cpus == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "   %u CPU%s", f->pmu.cpus, text_plural(f->pmu.cpus));
 		if (x + (int)screen_columns(text) < at)
 			add(p, y, &x, GRID_PLAIN, text);
 	}
@@ -150,7 +150,7 @@ static int warnings(struct paint *p, int y)
 	}
 	if (f && f->pmu.throttled) {
 		ADD(0, "%sthrottled by the kernel %llu time%s", n[0] ? "; " : "",
-		    (unsigned long long)f->pmu.throttled, f->pmu.throttled == 1 ? "" : "s");
+		    (unsigned long long)f->pmu.throttled, text_plural(f->pmu.throttled));
 		ADD(1, "%sthrottled", n[1] ? "; " : "");
 	}
 	if (f && f->pmu.running_ns < f->pmu.enabled_ns) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pager.h"
 
+#include "base/output_file.h"
 #include "base/std.h"
 #include "base/utf8.h"
 
@@ -80,7 +81,5 @@ int pager_close(struct pager *p, struct err *err)
 			fwrite(p->text, 1, p->size, p->to);
 		free(p->text);
 	}
-	if (fflush(p->to) || ferror(p->to))
-		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
-	return 0;
+	return output_stream_flush(p->to, err);
 }

@@ -67,6 +67,19 @@ const char *cpu_generation(const struct cpu_info *cpu)
 	return "unknown generation";
 }
 
+const char *cpu_text(const struct cpu_info *cpu, char *buf, size_t size)
+{
+	const char *generation = cpu_generation(cpu);
+
+	if (!*cpu->name)
+		snprintf(buf, size, "%s", generation);
+	else if (strstr(cpu->name, generation))
+		snprintf(buf, size, "%s", cpu->name);
+	else
+		snprintf(buf, size, "%s (%s)", cpu->name, generation);
+	return buf;
+}
+
 void cpu_info_set(struct cpu_info *c, const char *vendor, __u32 family, __u32 model, __u32 caps)
 {
 	*c = (struct cpu_info){ .family = family, .model = model };

@@ -6,6 +6,7 @@
 #include <ibscope/caps.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct cpu_info {
 	char vendor[13];     /* CPUID's: "AuthenticAMD" */
@@ -38,6 +39,9 @@ void cpu_info_set(struct cpu_info *out, const char *vendor, __u32 family, __u32 
  * Return: a constant, "unknown generation" for models missing from the table.
  */
 const char *cpu_generation(const struct cpu_info *cpu);
+
+/* "NAME (GENERATION)", or one of the two if the name has the generation or is not known. Return: @buf */
+const char *cpu_text(const struct cpu_info *cpu, char *buf, size_t size);
 
 /* Core performance events: what IBS tagged, and what it could have tagged. */
 

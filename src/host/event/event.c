@@ -447,7 +447,9 @@ static int set_rate(const struct event_spec *spec, uint64_t max_freq, const stru
 		attr->sample_period = r->has_period ? r->period : EVENT_DEFAULT_PERIOD;
 		err = check_period(spec->pmu, cpu, attr->sample_period, e);
 	}
-	if (err && r == &spec->rate && spec->rate_column)
+	if (err && r != &spec->rate)
+		err_prefix(e, r->has_freq ? EVENT_FREQ_OPTION : EVENT_PERIOD_OPTION);
+	else if (err && spec->rate_column)
 		err_prefix(e, "column %u", spec->rate_column);
 	return err;
 }

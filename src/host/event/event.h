@@ -204,6 +204,10 @@ int event_attr(const struct event_spec *spec, const struct pmu *pmu, const struc
  */
 const char *event_notice(const struct event_spec *spec, const struct cpu_info *cpu);
 
+/* Names of options for messages: short on command lines, long for `ibscope ctl set`. */
+#define EVENT_PERIOD_OPTION "-c (period)"
+#define EVENT_FREQ_OPTION   "-F (freq)"
+
 /**
  * event_period_bounds() - the fixed periods that the hardware supports
  *

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "../cmd.h"
 #include "record_private.h"
+#include "base/output_file.h"
 #include "capture/record_info.h"
 
 #include <getopt.h>
@@ -486,6 +487,8 @@ static int sample(struct record *r, struct err *err)
 	catch_signals();
 	block_signals(true, &open);
 	ret = record_rank_meet(r, err);
+	if (!ret && !r->out.fd && !output_to_stdout(&r->out)) /* before anything is loaded */
+		ret = output_file_check(r->out.path ?: OUTPUT_DEFAULT_PATH, err);
 	ret = ret ?: session_open(r->session, &r->sampling, err);
 	ret = ret ?: run(r, &open, err);
 	rank_meeting_close(r->meeting);

@@ -72,7 +72,7 @@ static void paint(struct top_cmd *c, const struct screen *screen, int width, int
 	top_paint(c->view, screen, g);
 }
 
-static int print_once(struct top_cmd *c, struct err *err)
+static int print_once(struct top_cmd *c)
 {
 	struct screen screen;
 	struct grid g;
@@ -88,8 +88,6 @@ static int print_once(struct top_cmd *c, struct err *err)
 	else
 		grid_print(stdout, &g, screen.color);
 	grid_free(&g);
-	if (fflush(stdout) || ferror(stdout))
-		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
 	return 0;
 }
 
@@ -282,7 +280,7 @@ static int once(struct top_cmd *c, struct err *err)
 
 	if (c->trace) { /* all of it */
 		c->began = -INFINITY;
-		return add_interval(c, err) ?: print_once(c, err);
+		return add_interval(c, err) ?: print_once(c);
 	}
 	/* an interval without samples shows nothing: on a busy or idle machine the first may come late */
 	for (bool more = true; more;) {
@@ -292,7 +290,7 @@ static int once(struct top_cmd *c, struct err *err)
 			return ret;
 		more = more && !c->seen;
 	}
-	return print_once(c, err);
+	return print_once(c);
 }
 
 static int with_screen(struct top_cmd *c, struct err *err)
@@ -347,7 +345,7 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	int ret;
 
 	if (!c->once) {
-		ret = terminal_guard(err);
+		ret = terminal_check(err) ?: terminal_guard(err);
 		if (ret)
 			return ret;
 	}

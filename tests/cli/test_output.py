@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Output that cannot be written: one error, and exit status 1."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+
+EXPORTER = os.path.join(ibscope.SAN, 'ibscope-exporter')
+SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
+# of a recording
+VIEWS = ('report', 'numa', 'replay', 'c2c', 'dump', 'annotate', 'report --json', 'report --csv', 'replay --json', 'dump --json',
+         'top --once -i')
+PLAIN = ('--help', '--version', 'help filter', 'hist --help', 'report --help', 'doctor', 'doctor --json',
+         'hist --explain=zen4:6.12')
+
+
+class Output(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.file = os.path.join(cls.dir.name, 'shop.ibs')
+        subprocess.run([SHOP, cls.file, '500'], check=True)
+
+    def refused(self, command, to, says, name='ibscope'):
+        with self.subTest(command=command, to=to):
+            p = subprocess.run(f'exec {command} {to}', shell=True, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                               text=True, timeout=60)
+            errors = [line for line in p.stderr.splitlines() if 'error' in line]
+            self.assertEqual((p.returncode, errors), (1, [f'{name}: error: cannot write the output: {says}']), p.stderr)
+
+    def test_stdout(self):
+        for to, says in (('>/dev/full', 'No space left on device'), ('>&-', 'Bad file descriptor')):
+            for args in VIEWS:
+                self.refused(f'{ibscope.IBSCOPE} {args} {self.file}', to, says)
+            for args in PLAIN:
+                self.refused(f'{ibscope.IBSCOPE} {args}', to, says)
+            for args in ('--help', '--list-metrics'):
+                self.refused(f'{EXPORTER} {args}', to, says, 'ibscope-exporter')
+
+    def test_files_are_not_mixed(self):
+        """A file that is opened while standard output is closed does not get what is printed."""
+        html = os.path.join(self.dir.name, 'x.html')
+        p = subprocess.run(f'exec {ibscope.IBSCOPE} report --html {html} {self.file} >&- 2>&- <&-', shell=True, timeout=60)
+        self.assertEqual(p.returncode, 0)
+        with open(html, encoding='utf-8') as f:
+            self.assertTrue(f.read(15).startswith('<!doctype html>'))
+
+    def test_exporter_name(self):
+        p = subprocess.run([EXPORTER, '--foo'], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stderr), (2, "ibscope-exporter: error: unknown option '--foo'; see --help\n"))
+
+    def test_files_before_sampling(self):
+        for path in ('/no/such/x', '/'):
+            p = ibscope.run('record', '--source', 'sim', '-c', '1000000', '-o', path, '--', 'true')
+            self.assertEqual((p.returncode, p.stderr.count('\n')), (1, 1), p.stderr)
+            self.assertIn(path, p.stderr)
+
+    def test_terminal_before_sampling(self):
+        p = subprocess.run(['script', '-qec', f'{ibscope.IBSCOPE} top --source sim -c 10000000', '/dev/null'],
+                           env={**os.environ, 'TERM': 'nonsense'}, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual((p.returncode, p.stdout), (
+            1, "ibscope: error: unknown terminal type 'nonsense': set TERM to one that is in terminfo, such as vt100\n"))
+
+
+if __name__ == '__main__':
+    unittest.main()
