@@ -2,17 +2,20 @@
 #include "screen.h"
 
 #include "std.h"
+#include "text.h"
 #include "utf8.h"
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PIPE_WIDTH 100
-#define CONTEXT	   2 /* characters kept before the first distinguishing one */
-#define MIN_HEAD   4 /* columns before the last part of a path, including the gap */
+#define CONTEXT	   2	/* characters kept before the first distinguishing one */
+#define MAX_WORD   4096 /* bytes of a word of a command */
+#define MIN_HEAD   4	/* columns before the last part of a path, including the gap */
 
 static bool locale_is_utf8(void)
 {
@@ -44,6 +47,38 @@ void screen_of(FILE *f, struct screen *out)
 	out->height = tty ? ws.ws_row ?: 24 : 0;
 	out->color = tty && !(no && *no) && term && strcmp(term, "dumb");
 	out->utf8 = locale_is_utf8();
+}
+
+bool screen_is_repeatable(const char *word)
+{
+	char plain[MAX_WORD];
+
+	utf8_escape(plain, sizeof(plain), word);
+	return strcmp(word, "-") && !strchr(word, '\\') && !strcmp(plain, word);
+}
+
+void screen_next(FILE *f, const struct screen *s, ...)
+{
+	bool repeatable = s->height;
+	const char *word;
+	char *text;
+	size_t size;
+	va_list ap;
+	FILE *line = xmemopen(&text, &size);
+
+	va_start(ap, s);
+	while ((word = va_arg(ap, const char *))) {
+		if (!*word)
+			continue;
+		repeatable &= screen_is_repeatable(word);
+		fputc(' ', line);
+		text_put_word(line, word);
+	}
+	va_end(ap);
+	xmemclose(line);
+	if (repeatable)
+		fprintf(f, "Next: ibscope%s\n", text);
+	free(text);
 }
 
 static void unknown(const struct screen *s, char *buf, size_t size)

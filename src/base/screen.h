@@ -54,4 +54,18 @@ size_t screen_columns(const char *text);
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out);
 
+/*
+ * False for a word that would mean something else to another command: an escaped name, which no option finds, or "-",
+ * since standard input can be read only once.
+ */
+bool screen_is_repeatable(const char *word);
+
+/**
+ * screen_next() - on a terminal, print a line with a command of ibscope that shows more
+ * @...: its words, which are quoted for a shell, and NULL; empty ones are left out
+ *
+ * Prints nothing if a word is not repeatable.
+ */
+void screen_next(FILE *f, const struct screen *s, ...) __attribute__((sentinel));
+
 #endif

@@ -63,9 +63,10 @@ class Pager(unittest.TestCase):
         return self.run_on('report', '--by', 'ip', *args, self.file, **kw)
 
     def whole(self, top):
-        """The same in a pipe."""
-        return ibscope.run('report', '--by', 'ip', '--top', top, self.file,
+        """The same in a pipe, and what only a terminal gets."""
+        text = ibscope.run('report', '--by', 'ip', '--top', top, self.file,
                            env={**os.environ, 'COLUMNS': str(WIDE), 'NO_COLOR': '1'}).stdout
+        return text + ''.join(f'Next: ibscope report {self.file} --by {by}\n' for by in ('symbol,src', 'type,field'))
 
     def test_long(self):
         whole = self.whole('60')

@@ -75,6 +75,7 @@ static int print(struct cmd *c, struct err *err)
 	struct pager pager = { .f = stdout, .to = stdout };
 
 	c->print.head = &c->in.head;
+	c->print.file = recorded_again(&c->in.input);
 	if (c->html_path)
 		return write_html(c, err);
 	if (c->json) {

@@ -162,6 +162,7 @@ static int run(void *cmd)
 	int ret;
 
 	c->in.places = true;
+	c->print.file = recorded_again(&c->in.input);
 	ret = recorded_start(&c->in, &c->sampling, true, true, &err);
 	c->print.metric = c->sampling.event[0].metric;
 	ret = ret ?: check_recording(c, &err);

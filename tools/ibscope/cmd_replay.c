@@ -124,7 +124,8 @@ static int replay(struct cmd *c, struct err *err)
 		return ret;
 	end = trace_end(c->in.trace);
 	replay_rest(c->in.replay, &rest);
-	c->recorded = (struct hist_recorded){ .ledger = recorded_ledger(c, end),
+	c->recorded = (struct hist_recorded){ .file = recorded_again(&c->in.input),
+					      .ledger = recorded_ledger(c, end),
 					      .lost = rest.lost,
 					      .whole = end->whole };
 	ret = print(c, c->in.replay, err);

@@ -91,6 +91,7 @@ struct snapshot {
 
 /* What a recording says about its making, as opposed to what is computed from it now. */
 struct hist_recorded {
+	const char *file;	     /* as a word of another command */
 	const struct ledger *ledger; /* NULL: not recorded */
 	__u64 lost;		     /* records lost while recording */
 	bool whole;		     /* complete */

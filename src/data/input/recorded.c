@@ -6,7 +6,7 @@
 
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
-#define HEAD_LINES     14 /* of text, with the prompt after it */
+#define HEAD_LINES     16 /* of text, with the prompt after it */
 #define PROBLEMS_SHOWN 10 /* files without symbols to name, unless -v */
 
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
@@ -18,6 +18,11 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 const char *recorded_name(const struct recorded_input *in)
 {
 	return strcmp(in->file, "-") ? in->file : "standard input";
+}
+
+const char *recorded_again(const struct recorded_input *in)
+{
+	return *in->file == '-' ? "-" : in->file;
 }
 
 void recorded_selection(struct sampling_opts *s, struct replay_opts *out)

@@ -29,6 +29,8 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 
 /* The name of the input for messages. */
 const char *recorded_name(const struct recorded_input *in);
+/* The same as a word of another command, for screen_next(): "-" if that cannot read it again. */
+const char *recorded_again(const struct recorded_input *in);
 
 /* --btf, --kallsyms, --debug-dir, --debuginfod and --no-demangle; their context is struct symbols_opts. */
 #define RECORDED_SYMBOL_ROWS 5

@@ -147,6 +147,22 @@ static char *printable(const char *text, const char *empty)
 	return xstrdup(buf);
 }
 
+const struct table_option table_options[TABLE_OPTIONS] = {
+	{ LABEL_PID, "-p" },	      { LABEL_TID, "-t" },
+	{ LABEL_CPU, "-C" },	      { LABEL_CONTAINER, "--container" },
+	{ LABEL_CGROUP, "--cgroup" }, { LABEL_COMM, "--comm" },
+};
+
+bool table_is_selectable(const char *name)
+{
+	static const char *const others[] = { TABLE_ROOT, "other", "unknown" };
+	bool is_name = name && *name && !strchr("[#", *name) && screen_is_repeatable(name);
+
+	for (size_t i = 0; is_name && i < ARRAY_SIZE(others); i++)
+		is_name = strcmp(name, others[i]) != 0;
+	return is_name;
+}
+
 /* POD/CONTAINER, or CONTAINER, or the cgroup. */
 static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 {

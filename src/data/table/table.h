@@ -173,6 +173,16 @@ void table_rank_weak(struct table *t, size_t top, bool fold);
 
 void table_free(struct table *t);
 
+/* The options that select the samples of a row by one of its names, the narrowest first. */
+struct table_option {
+	enum label label;
+	const char *option;
+};
+#define TABLE_OPTIONS 6
+extern const struct table_option table_options[TABLE_OPTIONS];
+/* False for a name of a row that no option finds: of no container or an unknown one, or escaped. */
+bool table_is_selectable(const char *name);
+
 /* Hash of the name of a group's row, without labels of sources and ops. */
 __u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer name, void *arg);
 __u64 table_row_hash(const struct table_row *r);

@@ -153,3 +153,19 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 		fprintf(f, "%zu line%s of one thread or CPU %s not listed (--all).\n", rows->hidden,
 			rows->hidden > 1 ? "s" : "", rows->hidden > 1 ? "are" : "is");
 }
+
+void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l)
+{
+	struct line_tally t;
+
+	if (!rows->p->file)
+		return;
+	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_STORE, ~0u, &t);
+	if (!t.n) {
+		free(t.v);
+		line_tally(&rows->namer, l, LINE_FUNCTION, LINE_ANY, ~0u, &t);
+	}
+	if (t.n && !strchr("[-", *t.v[0].name))
+		screen_next(f, rows->p->screen, "annotate", "-i", rows->p->file, t.v[0].name, NULL);
+	free(t.v);
+}

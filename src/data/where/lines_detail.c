@@ -231,6 +231,7 @@ static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 		print_bytes(f, l);
 	}
 	line_rows_table(f, rows);
+	line_rows_next_function(f, rows, l);
 }
 
 static void put_access(struct json_writer *w, struct line_rows *rows, const struct line_row *r)

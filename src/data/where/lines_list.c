@@ -220,14 +220,35 @@ static bool any_shared(const struct line_rows *rows)
 	return any;
 }
 
+/* Suggest what shows more of the first line that is shared. */
+static void print_next(FILE *f, struct line_rows *rows)
+{
+	const struct lines_print *p = rows->p;
+	size_t i = 0;
+
+	if (!p->file)
+		return;
+	while (i < rows->n && rows->row[i].l->verdict < LINE_VERDICT_FALSE)
+		i++;
+	if (i == rows->n) {
+		screen_next(f, p->screen, "report", p->file, "--by", "symbol,src", NULL);
+		return;
+	}
+	screen_next(f, p->screen, "c2c", p->file, "--line", line_name(rows, rows->row[i].l, false),
+		    NULL);
+	line_rows_next_function(f, rows, rows->row[i].l);
+}
+
 static void print_text(FILE *f, struct line_rows *rows)
 {
 	unsigned int n = 0;
 
 	line_rows_answer(f, rows);
 	line_rows_head(f, rows);
-	if (rows->hidden && !any_shared(rows))
+	if (rows->hidden && !any_shared(rows)) {
+		print_next(f, rows);
 		return;
+	}
 	fputc('\n', f);
 	if (!rows->n && !rows->n_rest) {
 		fputs(rows->lines->hot.fed ? "no line was accessed often enough to be kept\n"
@@ -246,6 +267,7 @@ static void print_text(FILE *f, struct line_rows *rows)
 			report_print_line(f, "%s: %s", rows->row[i].name[0], advice);
 		free(advice);
 	}
+	print_next(f, rows);
 }
 
 static void put_tally(struct json_writer *w, const char *key, struct line_rows *rows,

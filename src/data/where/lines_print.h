@@ -44,6 +44,7 @@ struct lines_print {
 	const struct tasks *tasks;
 	struct symbols *symbols;
 	const struct screen *screen;
+	const char *file; /* the recording, as a word of another command; NULL: none */
 	enum ibs_metric metric;
 	enum table_format format;
 	enum lines_column sort; /* descending */

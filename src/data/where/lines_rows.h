@@ -45,6 +45,8 @@ void line_rows_table(FILE *f, const struct line_rows *rows);
 void line_rows_csv(FILE *f, const struct line_rows *rows);
 /* Make @l, which is not NULL, the only row, with the names of the table of all lines. */
 void line_rows_only(struct line_rows *rows, const struct line *l);
+/* Suggest what shows the code of the function that writes most to the line, or else reads most. */
+void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l);
 /* The members of a row of the table of all lines. */
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 /* Sentences: what is shared, and what it costs. */

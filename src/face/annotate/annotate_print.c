@@ -277,11 +277,9 @@ static void warn_of_source(const char *path, const char *why, void *arg)
 	log_warn("no source lines of %s: %s", path, why);
 }
 
-void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
+static const struct annotate_row *hottest_of(const struct annotate *a)
 {
-	struct text t = {
-		.f = f, .p = p, .a = a, .sources = { .program = a->function[0].code.dso }
-	};
+	const struct annotate_row *hottest = NULL;
 	double most = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
@@ -291,9 +289,20 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 
 		if (v > most) {
 			most = v;
-			t.hottest = &a->row[i];
+			hottest = &a->row[i];
 		}
 	}
+	return hottest;
+}
+
+void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	struct text t = { .f = f,
+			  .p = p,
+			  .a = a,
+			  .sources = { .program = a->function[0].code.dso },
+			  .hottest = hottest_of(a) };
+
 	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), ANNOTATE_CYCLES));
 	choose_columns(&t);
 	put_function(f, a);
@@ -305,10 +314,22 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 	source_free(&t.sources);
 }
 
+/* Suggest what shows more of the data that the hottest instruction waits for. */
+static void print_next(FILE *f, const struct annotate_print *p, const struct annotate_row *hottest)
+{
+	const char *type = hottest && TYPE_FOUND(hottest->data.kind) && hottest->data.field
+				   ? hottest->data.type
+				   : NULL;
+
+	screen_next(f, p->screen, "report", p->file, type ? "--type" : "--by", type ?: "type,field",
+		    NULL);
+}
+
 void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
 	report_print_head(f, p->head, a->opts.metric);
 	annotate_print_function(f, p, a);
+	print_next(f, p, hottest_of(a));
 }
 
 static void put_values(struct json_writer *w, const struct annotate *a,

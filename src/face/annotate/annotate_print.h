@@ -9,6 +9,7 @@
 struct annotate_print {
 	const struct report_head *head;
 	const struct screen *screen; /* of text */
+	const char *file;	     /* the recording, as a word of another command */
 	bool all;		     /* text shows instructions far from samples, too */
 };
 

@@ -3,6 +3,7 @@
 #include "base/std.h"
 
 #include "base/utf8.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -31,16 +32,6 @@ static const struct {
 	[NODES] = { "node", L(NODE), COMPLEXES },
 };
 #define LEVELS (int)(sizeof(levels) / sizeof(levels[0]))
-
-/* What Enter goes to instead of processes, for keys with others of their own in a command line. */
-static const struct {
-	enum label label;
-	const char *option;
-} zoom_options[] = {
-	{ LABEL_PID, "-p" },	      { LABEL_TID, "-t" },
-	{ LABEL_CPU, "-C" },	      { LABEL_CONTAINER, "--container" },
-	{ LABEL_CGROUP, "--cgroup" }, { LABEL_COMM, "--comm" },
-};
 
 static int level_of(unsigned int labels)
 {
@@ -137,15 +128,7 @@ static char *quote(const char *option, const char *value)
 	FILE *f = xmemopen(&text, &n);
 
 	fprintf(f, " %s ", option);
-	if (*value && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					   "0123456789_-./:@%+=,")]) {
-		fputs(value, f);
-	} else {
-		fputc('\'', f);
-		for (; *value; value++)
-			fputs(*value == '\'' ? "'\\''" : (char[]){ *value, 0 }, f);
-		fputc('\'', f);
-	}
+	text_put_word(f, value);
 	xmemclose(f);
 	return text;
 }
@@ -158,12 +141,12 @@ static char *zoom_option(struct top *t, unsigned int labels, __u64 hash)
 
 		if (table_group_hash(g, labels, history_name, t->history) != hash)
 			continue;
-		for (size_t o = 0; o < sizeof(zoom_options) / sizeof(zoom_options[0]); o++) {
-			enum label l = zoom_options[o].label;
+		for (size_t o = 0; o < TABLE_OPTIONS; o++) {
+			enum label l = table_options[o].label;
 			char *value = labels >> l & 1 ? group_label(g, l, history_name, t->history)
 						      : NULL;
 			char *out = value && *value && *value != '#' && !g->other
-					    ? quote(zoom_options[o].option, value)
+					    ? quote(table_options[o].option, value)
 					    : NULL;
 
 			free(value);

@@ -4,6 +4,7 @@
 
 #include "table/table.h"
 #include "pager.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <time.h>
@@ -14,7 +15,7 @@
 
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
-#define OTHER_LINES    10 /* with the prompt */
+#define OTHER_LINES    12 /* with what to do next and the prompt */
 #define RECORDED_LINES 2
 
 static const struct {
@@ -93,7 +94,7 @@ static void print_pmu(FILE *f, const struct pmu_state *pmu)
 {
 	if (pmu->throttled)
 		fprintf(f, "throttled by the kernel: %llu time%s\n", (ull)pmu->throttled,
-			pmu->throttled == 1 ? "" : "s");
+			text_plural(pmu->throttled));
 	if (pmu->went || pmu->came)
 		fprintf(f, "CPUs: %llu went offline, %llu came online\n", (ull)pmu->went,
 			(ull)pmu->came);
@@ -148,7 +149,7 @@ static void print_header(FILE *f, const struct screen *screen, const struct hist
 	if (info->simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
 	fprintf(f, "%.1f s on %u CPU%s, %s", interval->time_ns / 1e9, interval->pmu.cpus,
-		interval->pmu.cpus == 1 ? "" : "s", info->event);
+		text_plural(interval->pmu.cpus), info->event);
 	if (info->period) {
 		screen_count(screen, info->period, period, sizeof(period));
 		fprintf(f, ", period %s", period);
@@ -188,6 +189,51 @@ static void print_below(FILE *f, const struct screen *screen, const struct hist_
 		fprintf(f, "SIMULATED samples, not measurements\n");
 }
 
+/* The option that selects the samples of the first row, or "". */
+static const char *option_of(const struct table *t, const char **name)
+{
+	const struct table_row *r = t->n ? &t->row[0] : &t->total;
+
+	*name = r->name[0];
+	if (t->joined)
+		return !table_is_selectable(*name) ? ""
+		       : **name == '/'		   ? "--cgroup"
+						   : "--container";
+	for (size_t i = 0; i < TABLE_OPTIONS; i++) {
+		*name = r->name[table_options[i].label];
+		if (table_is_selectable(*name))
+			return table_options[i].option;
+	}
+	return "";
+}
+
+/* Suggest what shows more of the first row. */
+static void print_next(FILE *f, const struct screen *screen, const struct hist_info *info,
+		       const struct table *t)
+{
+	const bool fetch = ibs_metric_of_fetch(info->metric);
+	const char *event = fetch ? "--event=ibs_fetch//" : "";
+	const char *sim = info->simulated ? "--source=sim" : "";
+	const char *name, *option = option_of(t, &name);
+
+	if (!*option)
+		name = "";
+	if (info->recorded) {
+		screen_next(f, screen, "report", info->recorded->file, event, "--by",
+			    fetch ? "symbol,fetch" : "symbol,src", option, name, NULL);
+		return;
+	}
+	if (table_groups_by(t, fetch ? LABEL_FETCH : LABEL_SRC))
+		screen_next(f, screen, "record", sim, event, "-a", "--", "sleep", "10", NULL);
+	else
+		screen_next(f, screen, "hist", sim, event, option, name, "--by",
+			    fetch     ? "fetch"
+			    : *option ? "src"
+				      : "comm,src",
+			    "10", "1", NULL);
+	screen_next(f, screen, "top", sim, event, NULL);
+}
+
 void hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
 		     const struct hist_info *info, struct snapshot *interval, unsigned int labels,
 		     cgroup_namer name, void *arg)
@@ -212,6 +258,8 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 	print_below(lines, screen, v, info, interval, &t, name, arg);
 	xmemclose(lines);
 	format_lines(f, v->format, below);
+	if (!v->format && !v->goes_on)
+		print_next(f, screen, info, &t);
 	table_free(&t);
 	free(above);
 	free(below);

@@ -4,6 +4,7 @@
 #include "../cmd.h"
 #include "record_private.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 #include "capture/record_info.h"
 
 #include <getopt.h>
@@ -11,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -242,6 +244,19 @@ static void print_ledger(const struct record *r, unsigned int n, const struct le
 	fputc('\n', stderr);
 }
 
+/* Suggest what shows the file. */
+static void suggest(const struct record *r)
+{
+	const char *path = r->out.path ?: OUTPUT_DEFAULT_PATH;
+	struct screen screen;
+	struct stat st;
+
+	screen_of(stderr, &screen);
+	if (r->out.format == OUTPUT_RECORDING && !output_to_stdout(&r->out) && !r->out.rotate &&
+	    *path != '-' && !stat(path, &st) && S_ISREG(st.st_mode))
+		screen_next(stderr, &screen, "report", path, NULL);
+}
+
 /* Print the ledgers of all files. */
 static void summary(struct record *r, const struct ledger *l)
 {
@@ -266,6 +281,7 @@ static void summary(struct record *r, const struct ledger *l)
 		log_warn("%llu records of regions were lost; some samples have a wrong region or "
 			 "none",
 			 lost);
+	suggest(r);
 }
 
 /* --- the run */

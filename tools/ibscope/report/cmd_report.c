@@ -285,6 +285,42 @@ static void print_below(struct report_cmd *c, const struct report_table *t, FILE
 	free(below);
 }
 
+/* A name of the first row, or NULL. */
+static const char *name_of(const struct report_cmd *c, const struct report_table *t, enum label l)
+{
+	for (unsigned int k = 0; k < c->opts.n_by && t->n; k++)
+		if (c->opts.by[k] == l)
+			return t->rows[0].label[k];
+	return NULL;
+}
+
+/* Suggest what shows more of the first row. */
+static void print_next(struct report_cmd *c, const struct report_table *t, FILE *f)
+{
+	const bool fetch = sampling_of_fetch(&c->sampling);
+	const char *file = recorded_again(&c->in.input),
+		   *event = fetch ? "--event=ibs_fetch//" : "";
+	const char *option = "", *name = "", *symbol = name_of(c, t, LABEL_SYMBOL);
+	const struct symbols_opts *files = &c->in.symbols_opts;
+
+	if (c->in.n_parts > 1 || !t->n)
+		return;
+	for (size_t i = 0; i < TABLE_OPTIONS && !*option; i++) {
+		name = name_of(c, t, table_options[i].label);
+		if (table_is_selectable(name))
+			option = table_options[i].option;
+	}
+	if (!by(c, LABEL_SYMBOL))
+		screen_next(f, &c->screen, "report", file, event, "--by",
+			    fetch ? "symbol,fetch" : "symbol,src", option, *option ? name : "",
+			    NULL);
+	else if (!fetch && symbol && *symbol && !strchr("[-", *symbol) && !files->kallsyms &&
+		 !files->debug_dir && !files->debuginfod) /* the code is where the name is from */
+		screen_next(f, &c->screen, "annotate", "-i", file, symbol, NULL);
+	if (!fetch && !by(c, LABEL_TYPE) && !c->opts.type)
+		screen_next(f, &c->screen, "report", file, "--by", "type,field", NULL);
+}
+
 static int print(struct report_cmd *c, struct err *err)
 {
 	struct report_table table;
@@ -312,6 +348,8 @@ static int print(struct report_cmd *c, struct err *err)
 		report_kinds_log(&table.kinds);
 	if (format_is_text(c->format))
 		print_below(c, &table, pager.f);
+	if (!c->format && !c->damon)
+		print_next(c, &table, pager.f);
 	report_table_free(&table);
 	return pager_close(&pager, err);
 }

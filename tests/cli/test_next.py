@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`Next:` lines: on a terminal each is a command that a shell can run as it is; elsewhere there are none."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+
+UNIT = os.path.join(ibscope.BUILD, 'tests', 'unit')
+HOSTILE = "it's $(touch x); rm -r *.ibs"
+MOST = 2
+VIEWS = (['report'], ['report', '--by', 'symbol'], ['report', '--by', 'cgroup'], ['report', '--by', 'comm,pid'],
+         ['report', '--by', 'cpu'], ['report', '--by', 'type,field'], ['numa'], ['replay'], ['replay', '--by', 'comm'],
+         ['replay', '--by', 'src'], ['c2c'])
+ENV = {**os.environ, 'IBSCOPE_PAGER': 'cat', 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1',
+       'PATH': os.path.dirname(ibscope.IBSCOPE) + ':' + os.environ['PATH']}
+
+
+class Next(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        # each program into its own file; code and types are those of copies that do not change
+        for name, make in (('shop', ['make_shop', '3000']), ('samples', ['make_recording', '3000']),
+                           ('lines', ['make_lines', 'known']), ('code', ['make_annotated'])):
+            copy = os.path.join(cls.dir.name, make[0])
+            shutil.copy(os.path.join(UNIT, make[0]), copy)
+            file = os.path.join(cls.dir.name, name + '.ibs')
+            subprocess.run([copy, file, *make[1:]], check=True, stdout=subprocess.DEVNULL)
+
+    def shell(self, command):
+        """What a command prints on a terminal."""
+        p = subprocess.run(['script', '-qec', command, '/dev/null'], cwd=self.dir.name, env=ENV, capture_output=True,
+                           text=True, stdin=subprocess.DEVNULL, timeout=60)
+        return p.returncode, p.stdout.replace('\r\n', '\n')
+
+    def next_of(self, command):
+        status, text = self.shell(command)
+        self.assertEqual(status, 0, text)
+        self.assertNotIn('ERROR: ', text)
+        found = re.findall('^Next: (.*)$', text, re.M)
+        self.assertLessEqual(len(found), MOST, text)
+        return found
+
+    def follow(self, command, depth=3):
+        """Run what is suggested, and what that suggests."""
+        found = self.next_of(command)
+        for line in found if depth else ():
+            with self.subTest(command=command, line=line):
+                self.assertTrue(line.startswith('ibscope '))
+                self.follow(line, depth - 1)
+        return found
+
+    def test_each_runs(self):
+        for name in ('shop', 'samples', 'lines', 'code'):
+            for view in VIEWS:
+                with self.subTest(name=name, view=view):
+                    command = ' '.join(['ibscope', *view, name + '.ibs'])
+                    if view != ['c2c'] or name != 'code':    # that needs data addresses
+                        found = self.follow(command, 1)
+                        self.assertTrue(found, command)
+
+    def test_what(self):
+        """They name what the first row shows."""
+        self.assertEqual(self.next_of('ibscope report shop.ibs --by container'),
+                         ['ibscope report shop.ibs --by symbol,src --container postgres',
+                          'ibscope report shop.ibs --by type,field'])
+        self.assertEqual(self.next_of('ibscope replay shop.ibs'),
+                         ['ibscope report shop.ibs --by symbol,src --container shop/db-0/postgres'])
+        found = self.next_of('ibscope c2c lines.ibs')
+        self.assertRegex(found[0], '^ibscope c2c lines.ibs --line 0x[0-9a-f]+$')
+        self.assertEqual(self.next_of('ibscope report code.ibs --by symbol')[0], 'ibscope annotate -i code.ibs annotated')
+        self.assertEqual(self.next_of('ibscope annotate -i code.ibs annotated'),
+                         ["ibscope report code.ibs --type 'struct shelf'"])
+
+    def test_hostile_file(self):
+        shutil.copy(os.path.join(self.dir.name, 'code.ibs'), os.path.join(self.dir.name, HOSTILE))
+        quoted = HOSTILE.replace("'", "'\\''")
+        for view in VIEWS[:-1]:    # c2c needs data addresses
+            with self.subTest(view=view):
+                self.follow(f"ibscope {' '.join(view)} '{quoted}'", 1)
+        self.assertFalse(os.path.exists(os.path.join(self.dir.name, 'x')))
+        self.assertTrue(os.path.exists(os.path.join(self.dir.name, 'code.ibs')))
+
+    def test_none(self):
+        """Not for what no other command can read again, nor where programs read."""
+        self.assertEqual(self.next_of('cat shop.ibs | ibscope report -'), [])
+        shutil.copy(os.path.join(self.dir.name, 'shop.ibs'), os.path.join(self.dir.name, 'a\nb'))
+        self.assertEqual(self.next_of("ibscope report 'a\nb'"), [])
+        for option in ('--json', '--csv', '--markdown'):
+            for view in (['report'], ['replay'], ['c2c']):
+                if option == '--markdown' and view == ['c2c']:
+                    continue
+                self.assertEqual(self.next_of(' '.join(['ibscope', *view, option, 'shop.ibs'])), [], (view, option))
+        for view in VIEWS:
+            p = subprocess.run([ibscope.IBSCOPE, *view, 'shop.ibs'], cwd=self.dir.name, capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout.count('Next:'), p.stderr.count('Next:')), (0, 0, 0), p.stderr)
+
+    @unittest.skipUnless(*ibscope.can_bpf())
+    def test_live(self):
+        found = self.next_of('ibscope hist --source sim -c 1000000 -- true; :')
+        self.assertRegex(found[0], r'^ibscope hist --source=sim --(cgroup|container) \S+ --by src 10 1$')
+        self.assertEqual(found[1], 'ibscope top --source=sim')
+        self.assertEqual(self.follow('ibscope record --source sim -c 1000000 -o made.ibs -- true', 1),
+                         ['ibscope report made.ibs'])
+
+
+if __name__ == '__main__':
+    unittest.main()
