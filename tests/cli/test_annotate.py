@@ -17,6 +17,7 @@ from ibscope import run  # noqa: E402
 
 # without sanitizers, which would put code of their own into the function
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_annotated')
+COLUMNS = ('samples', 'sample_share', 'miss_cycles', 'share', 'mean', 'dram', 'remote', 'hitm', 'walk', 'mispredicted')
 TEXT = dict(os.environ, COLUMNS='200', LC_ALL='C.UTF-8')
 
 
@@ -116,6 +117,12 @@ class Annotate(unittest.TestCase):
             self.assertLessEqual(max(map(len, table)), width)
             self.assertEqual([len(line) for line in table[1:] if line.endswith(' ')], [])
             self.assertIn('SAMPLES', table[0])
+            figures = table[0].removesuffix('CODE')
+            self.assertLessEqual(len(re.split('  +', figures.strip())), 4)
+            self.assertLessEqual(len(figures), width - 40)
+        self.assertRegex(text, r'(?m)^ +20 +100\.0% +250\.0 +80\.0% +\w+:  movq [^#]+  # struct shelf: next$')
+        # all that are known, in an order of their own
+        text = self.annotate(self.file, '--columns', ','.join(reversed(COLUMNS)), env=TEXT).stdout
         self.assertRegex(text, r'(?m)^ +20 +58\.8% +5\.00 M +100\.0% +250\.0 +80\.0% +40\.0% +20\.0% +50\.0% +– +\w+:  movq [^#]+  # struct shelf: next$')
         self.assertRegex(text, r'make_annotated\.c:\d+ +__asm__ volatile')
         self.assertIn('types     34 samples = 24 pointer + 10 no_access', text)
@@ -125,6 +132,25 @@ class Annotate(unittest.TestCase):
         whole = self.annotate(self.file, '--all', env=TEXT).stdout
         self.assertNotIn('without samples', whole)
         self.assertGreater(whole.count(':  nop'), 150)
+
+    def test_hottest(self):
+        """Without a function it is the one with most miss cycles, and a recording is known as such."""
+        want = self.json(self.file)
+        for args in (('-i', self.file), (self.file,)):
+            p = run('annotate', '--json', *args)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertEqual(json.loads(p.stdout) | {'options': None}, want | {'options': None})
+        os.symlink(self.file, os.path.join(self.dir.name, 'ibscope.data'))
+        p = run('annotate', '--json', cwd=self.dir.name)
+        self.assertEqual(json.loads(p.stdout)['function'], 'annotated')
+        # a function may have the name of a file that is not a recording
+        with open(os.path.join(self.dir.name, 'annotated'), 'w'):
+            pass
+        p = run('annotate', '--json', 'annotated', cwd=self.dir.name)
+        self.assertEqual(json.loads(p.stdout)['function'], 'annotated')
+        p = run('annotate', '-i', self.make('jit'))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('no sample has an exact address in a known function', p.stderr)
 
     def test_names(self):
         path = self.make('copy', self.copy)
@@ -209,7 +235,8 @@ class Annotate(unittest.TestCase):
         self.assertEqual(text.count(':  '), 0)
 
     def test_usage(self):
-        for args, says in (((), 'missing FUNCTION'), (('a', 'b'), "unexpected argument 'b': give one FUNCTION"),
+        for args, says in ((('a', 'b'), "unexpected argument 'b': give one FUNCTION"),
+                           (('a', '--columns', 'p99'), "--columns"),
                            (('a', '--json', '--html', 'x'), '--json and --html exclude each other')):
             p = run('annotate', *args)
             self.assertEqual((p.returncode, p.stdout), (2, ''))

@@ -2,6 +2,7 @@
 /* ibscope annotate: source and assembly of a function, with the cost of its instructions. */
 #include "cmd.h"
 #include "annotate/annotate_print.h"
+#include "base/choice.h"
 #include "base/output_file.h"
 #include "input/recorded.h"
 #include "view/pager.h"
@@ -16,12 +17,34 @@ struct cmd {
 	struct annotate *annotate;
 };
 
+static const char *column_at(unsigned int i)
+{
+	return annotate_column_name(i);
+}
+
+static int set_columns(void *ctx, const char *arg, struct err *err)
+{
+	const struct choices c = { "--columns", "column", column_at, ANNOTATE_COLUMN_N };
+	struct cmd *cmd = ctx;
+	unsigned int column[ANNOTATE_COLUMN_N], n = 0;
+	int ret = choice_list_parse(&c, arg, column, &n, err);
+
+	cmd->print.columns = 0;
+	for (unsigned int i = 0; !ret && i < n; i++)
+		cmd->print.columns |= 1U << column[i];
+	return ret;
+}
+
 /* clang-format off: a row is a row */
 static const struct option_row annotate_options[] = {
 	{ "object", 0, "FILE", "file of the function, if several have one of this name",
 	  OPTION_WORD(struct cmd, opts.object) },
 	{ "all", 0, NULL, "print all instructions, also those far from any sample",
 	  OPTION_FLAG(struct cmd, print.all) },
+	{ "columns", 0, "COLUMN,..",
+	  "columns of text; default the first four that are known of share, "
+	  "samples, mean, dram and miss_cycles",
+	  set_columns },
 	{ "intel", 0, NULL, "use Intel's syntax instead of AT&T's",
 	  OPTION_FLAG(struct cmd, opts.intel) },
 	{ "html", 0, "FILE", "write one self-contained HTML file",
@@ -33,12 +56,15 @@ static const struct option_row annotate_options[] = {
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope annotate [options] FUNCTION\n\n"
-		   "Print the source and the instructions of a function, and the cost of each in a "
-		   "recording of\n`ibscope record` or `perf record --raw-samples`. FUNCTION is a "
-		   "symbol that\n`ibscope report --by symbol` prints.\n\n"
-		   "  ibscope annotate -i FILE walk_list\n"
-		   "  ibscope annotate --src dram --html walk.html walk_list\n");
+	fprintf(f,
+		"usage: ibscope annotate [options] [FUNCTION | FILE]\n\n"
+		"Print the source and the instructions of a function, and the cost of each in a "
+		"recording of\n`ibscope record` or `perf record --raw-samples`. FUNCTION is a "
+		"symbol that\n`ibscope report --by symbol` prints; default the one with most "
+		"miss cycles.\n\n"
+		"  ibscope annotate FILE                     the function with most miss cycles\n"
+		"  ibscope annotate -i FILE walk_list\n"
+		"  ibscope annotate --src dram --html walk.html walk_list\n");
 	options_help(f, sets, n);
 	annotate_terms(f);
 	fprintf(f, "\nSamples of ops have exact addresses. Exit status: 0 done, 1 failed or the "
@@ -96,7 +122,7 @@ static int run(void *cmd)
 
 	screen_of(stdout, &screen);
 	c->print.screen = &screen;
-	c->opts.name = c->in.input.files[0];
+	c->opts.name = c->in.input.argument && c->in.input.n_files ? c->in.input.files[0] : NULL;
 	c->opts.metric = c->sampling.event[0].metric;
 	ret = ret ?: read_all(c, &err);
 	if (ret == -ENOENT && !c->in.head.selected)

@@ -21,7 +21,7 @@ static const struct cmd {
 	  cmd_merge },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
 	  cmd_c2c },
-	{ "annotate", "[OPTIONS] FUNCTION", "print the instructions of a function and their cost",
+	{ "annotate", "[OPTIONS] [FUNCTION | FILE]", "print the instructions of a function and their cost",
 	  cmd_annotate },
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },

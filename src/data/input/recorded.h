@@ -15,7 +15,7 @@
 struct recorded_input {
 	const char *file;     /* "-": standard input */
 	bool from_option;     /* -i, not an argument */
-	const char *argument; /* name of an argument that is not a file: "FUNCTION" */
+	const char *argument; /* name of an optional argument that is not a file: "FUNCTION" */
 	bool takes_fetch;     /* the command can show samples of ibs_fetch */
 	bool asks_fetch;      /* an option applies only to ibs_fetch */
 	bool takes_several;   /* recordings, in files: */
@@ -136,7 +136,8 @@ struct recorded_command {
 /**
  * recorded_command() - parse the options, and run the command unless they are --help, --version or --explain
  *
- * With @in->input.argument the only argument is input.files[0], which is not a recording.
+ * With @in->input.argument the only argument is input.files[0] if there is any; if that is a recording
+ * and none is given with -i, it is read, and argument becomes NULL.
  * Without -e, the event is ibs_fetch if other options apply only to it, or if the first recording has no
  * other event; standard input cannot be checked for that. Closes @in and @sampling.
  *

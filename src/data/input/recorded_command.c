@@ -162,6 +162,19 @@ static bool has_only_fetches(struct recorded_input *in)
 	return only;
 }
 
+static bool is_recording(const char *name)
+{
+	const struct recorded_input in = { .file = name };
+	struct trace *t = NULL;
+	struct err unused;
+	struct stat st;
+	bool is = !stat(name, &st) && S_ISREG(st.st_mode) && !recorded_open(&in, &t, &unused);
+
+	if (is)
+		trace_close(t);
+	return is;
+}
+
 static void choose_event(struct sampling_opts *s, struct recorded_input *in)
 {
 	bool fetch = in->asks_fetch || s->labels & LABELS_FETCH;
@@ -185,13 +198,10 @@ static int parse(struct sampling_opts *s, int argc, char **argv, const struct op
 	in->from_option = in->file;
 	in->files = argv + optind;
 	in->n_files = argc - optind;
-	if (in->argument && in->n_files != 1)
-		return in->n_files
-			       ? err_set(err, -EINVAL,
-					 "unexpected argument '%s': give one %s, and the recording "
-					 "with -i",
-					 in->files[1], in->argument)
-			       : err_set(err, -EINVAL, "missing %s", in->argument);
+	if (in->argument && in->n_files > 1)
+		return err_set(err, -EINVAL,
+			       "unexpected argument '%s': give one %s, and the recording with -i",
+			       in->files[1], in->argument);
 	if (in->n_files > 1 && !in->takes_several)
 		return err_set(err, -EINVAL, "unexpected argument '%s': give one recording",
 			       argv[optind + 1]);
@@ -201,6 +211,10 @@ static int parse(struct sampling_opts *s, int argc, char **argv, const struct op
 			       argv[optind]);
 	if (!in->from_option)
 		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
+	if (in->argument && in->n_files && !in->from_option && is_recording(in->files[0])) {
+		in->file = in->files[0];
+		in->argument = NULL;
+	}
 	if (in->takes_fetch && !*s->events)
 		choose_event(s, in);
 	return sampling_check(s, err);

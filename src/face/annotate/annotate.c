@@ -27,20 +27,25 @@ struct annotate *annotate_new(const struct annotate_opts *opts)
 	return a;
 }
 
+static void free_function(struct annotate_function *f)
+{
+	free(f->sums);
+	u64_map_free(&f->of);
+}
+
 void annotate_free(struct annotate *a)
 {
 	if (!a)
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		free(a->row[i].text);
-	for (size_t i = 0; i < a->n_functions; i++) {
-		free(a->function[i].sums);
-		u64_map_free(&a->function[i].of);
-	}
+	for (size_t i = 0; i < a->n_functions; i++)
+		free_function(&a->function[i]);
 	free(a->row);
 	free(a->function);
 	intern_free(&a->names);
 	intern_free(&a->paths);
+	u64_map_free(&a->named);
 	free(a);
 }
 
@@ -114,16 +119,21 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 	}
 }
 
-static struct annotate_function *function_of(struct annotate *a, const struct symbol_code *code)
+static struct annotate_function *function_of(struct annotate *a, __u32 name,
+					     const struct symbol_code *code)
 {
+	const __u32 last = u64_map_get(&a->named, name);
 	struct annotate_function *f;
 
-	for (f = a->function; f < a->function + a->n_functions; f++)
+	for (__u32 i = last; i != U64_MAP_NONE; i = f->next) {
+		f = &a->function[i];
 		if (f->code.object == code->object && f->code.start == code->start)
 			return f;
+	}
 	array_reserve(a->function, a->room, a->n_functions + 1);
+	u64_map_put(&a->named, name, a->n_functions);
 	f = &a->function[a->n_functions++];
-	*f = (struct annotate_function){ .code = *code };
+	*f = (struct annotate_function){ .code = *code, .name = name, .next = last };
 	return f;
 }
 
@@ -140,7 +150,7 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 	struct annotate_function *f;
 	struct symbol_code code;
 	struct symbol sym;
-	__u32 i;
+	__u32 i, name = 0;
 
 	if (ev->kind != TRACE_SAMPLE_OP) {
 		a->fetches += ev->kind == TRACE_SAMPLE_FETCH;
@@ -153,15 +163,16 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 	symbols_find(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel, false,
 		     &sym);
 	if (*sym.name != '[')
-		intern_get(&a->names, sym.name);
-	if ((strcmp(sym.name, a->opts.name) != 0 &&
+		name = intern_get(&a->names, sym.name);
+	if (*sym.name == '[' ||
+	    (a->opts.name && strcmp(sym.name, a->opts.name) != 0 &&
 	     (!sym.mangled || strcmp(sym.mangled, a->opts.name) != 0)) ||
 	    !symbols_code(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
 			  &code)) {
 		a->elsewhere++;
 		return;
 	}
-	f = function_of(a, &code);
+	f = function_of(a, name, &code);
 	i = u64_map_get(&f->of, code.at);
 	if (i == U64_MAP_NONE) {
 		i = f->n++;
@@ -196,13 +207,17 @@ static int refuse_object(const struct annotate *a, struct err *err)
 		n += snprintf(files + n, sizeof(files) - n, "%s%.100s", i ? ", " : "",
 			      a->function[i].code.dso);
 	return err_set(err, -ENOENT, "--object: no sample of '%s' is in '%s'; there are some in %s",
-		       a->opts.name, a->opts.object, files);
+		       a->function[0].code.name, a->opts.object, files);
 }
 
 static int refuse_name(const struct annotate *a, struct err *err)
 {
 	struct suggestion near;
 
+	if (!a->opts.name)
+		return err_set(err, -ENOENT,
+			       "no sample has an exact address in a known function; "
+			       "`ibscope report --by symbol,dso` prints where they are");
 	if (intern_find(&a->names, a->opts.name) != INTERN_NONE)
 		return err_set(err, -ENOENT,
 			       "the code of '%s' is in no file: a process generated it",
@@ -292,6 +307,22 @@ static void disassemble(struct annotate *a, struct disasm *d, const unsigned cha
 	}
 }
 
+/* Drop functions with other names than the first. */
+static void keep_first_name(struct annotate *a)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->n_functions; i++) {
+		if (a->function[i].name == a->function[0].name) {
+			a->function[kept++] = a->function[i];
+			continue;
+		}
+		a->elsewhere += a->function[i].total.samples;
+		free_function(&a->function[i]);
+	}
+	a->n_functions = kept;
+}
+
 int annotate_finish(struct annotate *a, struct err *err)
 {
 	const struct symbol_code *code;
@@ -302,6 +333,7 @@ int annotate_finish(struct annotate *a, struct err *err)
 	if (!a->n_functions)
 		return refuse_name(a, err);
 	qsort_r(a->function, a->n_functions, sizeof(*a->function), compare, (void *)a->opts.object);
+	keep_first_name(a);
 	code = &a->function[0].code;
 	for (size_t i = 1; i < a->n_functions; i++)
 		a->namesakes += a->function[i].total.samples;

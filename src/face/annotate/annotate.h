@@ -11,14 +11,14 @@
 
 #define ANNOTATE_BYTES_MAX (1u << 20) /* of a function */
 
-/* X(NAME, "name", "HEADING", rank, "meaning"); narrow output leaves out the lowest ranks first. */
+/* X(NAME, "name", "HEADING", rank, "meaning"); text has the highest ranks only, the fewer the narrower it is. */
 #define ANNOTATE_COLUMN_TABLE(X)                                                             \
 	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                       \
 	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")   \
-	X(CYCLES, "miss_cycles", "MISS CYCLES", 8, "latency x ops that a sample represents") \
+	X(CYCLES, "miss_cycles", "MISS CYCLES", 6, "latency x ops that a sample represents") \
 	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                \
-	X(MEAN, "mean", "MEAN", 7, "mean latency, cycles")                                   \
-	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles for data from DRAM")      \
+	X(MEAN, "mean", "MEAN", 8, "mean latency, cycles")                                   \
+	X(DRAM, "dram", "DRAM", 7, "share of the row's miss cycles for data from DRAM")      \
 	X(REMOTE, "remote", "REMOTE", 5,                                                     \
 	  "share of the row's miss cycles for data from other nodes")                        \
 	X(HITM, "hitm", "HITM", 4,                                                           \
@@ -62,6 +62,8 @@ struct annotate_function {
 	struct annotate_sums total, *sums;
 	size_t n, room;	   /* of sums: addresses with samples */
 	struct u64_map of; /* address to index in sums */
+	__u32 name;	   /* in annotate.names */
+	__u32 next; /* of that name, in annotate.function before annotate_finish(), or U64_MAP_NONE */
 };
 
 struct annotate_opts {
@@ -69,7 +71,8 @@ struct annotate_opts {
 	const struct tasks *tasks;
 	struct symbols *symbols;
 	enum ibs_metric metric;
-	const char *name;   /* of the function, as it is printed or as the linker has it */
+	const char *
+		name; /* of the function, as printed or as the linker has it; NULL: the one with most miss cycles */
 	const char *object; /* path or last part of the path of its file; NULL: any */
 	bool intel;	    /* syntax */
 };
@@ -78,8 +81,9 @@ struct annotate {
 	struct annotate_opts opts;
 	struct annotate_function *function; /* most expensive first, after annotate_finish() */
 	size_t n_functions, room;
-	struct intern names; /* of functions with samples */
-	struct intern paths; /* of sources */
+	struct intern names;  /* of functions with samples */
+	struct u64_map named; /* the last function with a name */
+	struct intern paths;  /* of sources */
 	/* samples of ops in function[1] and so on, in functions of other names, and without an exact address */
 	__u64 namesakes, elsewhere, inexact;
 	__u64 fetches; /* samples of fetches */

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#define CODE_MIN 32 /* minimum width of the code */
+#define CODE_MIN 40 /* minimum width of the code */
+#define FIGURES	 4  /* columns before the code, unless others are chosen */
 #define GAP	 2
 #define AROUND	 4 /* instructions shown before and after one with samples */
 #define LINE_MAX 1024
@@ -100,28 +101,42 @@ bool annotate_new_line(const struct annotate_row *last, const struct annotate_ro
 	return r->file && (!last || last->file != r->file || last->line != r->line);
 }
 
+static bool is_wanted(const struct text *t, unsigned int c)
+{
+	return (!t->p->columns || t->p->columns >> c & 1) &&
+	       !isnan(annotate_value(total_of(t->a), total_of(t->a), c));
+}
+
+static size_t width_of(const struct text *t, unsigned int c)
+{
+	size_t width = strlen(headings[c]);
+	char buf[64];
+
+	for (size_t i = 0; i <= t->a->n; i++) {
+		const struct annotate_sums *s = i < t->a->n ? t->a->row[i].sums : total_of(t->a);
+
+		if (!s)
+			continue;
+		cell(t, s, c, buf, sizeof(buf));
+		if (screen_columns(buf) > width)
+			width = screen_columns(buf);
+	}
+	return width;
+}
+
 /* Choose columns with known values, without those of the lowest ranks if the code needs the width. */
 static void choose_columns(struct text *t)
 {
-	char buf[64];
+	unsigned int n = 0, most = t->p->columns ? ANNOTATE_COLUMN_N : FIGURES;
 
 	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
-		if (isnan(annotate_value(total_of(t->a), total_of(t->a), c)))
+		if (!is_wanted(t, c))
 			continue;
-		t->width[c] = strlen(headings[c]);
-		for (size_t i = 0; i < t->a->n; i++) {
-			if (!t->a->row[i].sums)
-				continue;
-			cell(t, t->a->row[i].sums, c, buf, sizeof(buf));
-			if (screen_columns(buf) > t->width[c])
-				t->width[c] = screen_columns(buf);
-		}
-		cell(t, total_of(t->a), c, buf, sizeof(buf));
-		if (screen_columns(buf) > t->width[c])
-			t->width[c] = screen_columns(buf);
+		t->width[c] = width_of(t, c);
 		t->left += t->width[c] + GAP;
+		n++;
 	}
-	while (t->left + CODE_MIN > t->p->screen->width) {
+	for (; n > most || (n && t->left + CODE_MIN > t->p->screen->width); n--) {
 		unsigned int least = 0;
 
 		for (unsigned int c = 1; c < ANNOTATE_COLUMN_N; c++)

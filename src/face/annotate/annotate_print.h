@@ -10,7 +10,8 @@ struct annotate_print {
 	const struct report_head *head;
 	const struct screen *screen; /* of text */
 	const char *file;	     /* the recording, as a word of another command */
-	bool all;		     /* text shows instructions far from samples, too */
+	unsigned int columns; /* of text, 1 << enum annotate_column; 0: the most important four */
+	bool all;	      /* text shows instructions far from samples, too */
 };
 
 /* What the columns mean, for --help. */
