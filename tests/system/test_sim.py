@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The whole way from the software clock to the output, with simulated registers."""
 import collections
+import contextlib
 import glob
 import json
 import os
@@ -332,7 +333,7 @@ class Sim(unittest.TestCase):
             """Its programs: other tests have some, too."""
             texts = []
             for name in glob.glob(f'/proc/{pid}/fdinfo/*'):
-                with open(name) as f:
+                with contextlib.suppress(FileNotFoundError), open(name) as f:    # files come and go
                     texts.append(f.read())
             return set(map(int, re.findall(r'^prog_id:\t(\d+)$', '\n'.join(texts), re.M))) & programs()
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim'], text=True,
