@@ -47,12 +47,12 @@ static struct perf_event_attr event(__u64 config, __u64 period)
 #define BURN_NS	     100000
 #define INTERRUPT_NS 3000000
 
-static volatile sig_atomic_t interruptions;
+static volatile sig_atomic_t interruptions, burn_ns;
 static timer_t timer;
 
 static void burn(int sig)
 {
-	uint64_t until = clock_ns(CLOCK_MONOTONIC) + BURN_NS;
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + burn_ns;
 
 	(void)sig;
 	while (clock_ns(CLOCK_MONOTONIC) < until)
@@ -75,26 +75,35 @@ static double count(void *arg)
 	return interruptions;
 }
 
+/* Timer and signal alone take 70 us on some virtual machines: what counts is how much is added to that. */
 static void test_known(void **state)
 {
 	const struct loop_subject subject = { .set = set_timer, .samples = count };
 	const struct loop_opts opts = { .cpu = my_cpu(), .seconds = 1 };
 	struct sigevent sev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
 	struct sigaction act = { .sa_handler = burn };
-	struct loop_loss loss = {};
+	struct loop_loss loss = {}, empty = {};
+	double added = 0;
 
 	(void)state;
 	sev._sigev_un._tid = syscall(SYS_gettid);
 	sigaction(SIGUSR1, &act, NULL);
 	assert_int_equal(timer_create(CLOCK_MONOTONIC, &sev, &timer), 0);
 	for (int i = 0; i < TRIES; i++) {
-		if (!loop_loss_measure(&subject, 1, &opts, &loss, &err) &&
-		    loss.ns >= 0.9 * BURN_NS && loss.ns < 1.5 * BURN_NS)
+		burn_ns = 0;
+		if (loop_loss_measure(&subject, 1, &opts, &empty, &err))
+			continue;
+		burn_ns = BURN_NS;
+		if (loop_loss_measure(&subject, 1, &opts, &loss, &err))
+			continue;
+		added = loss.ns - empty.ns;
+		print_message("%.0f ns in %u rounds, %.0f without\n", loss.ns, loss.rounds,
+			      empty.ns);
+		if (added >= 0.8 * BURN_NS && added < 1.3 * BURN_NS)
 			break;
-		print_message("%.0f ns in %u rounds, %s\n", loss.ns, loss.rounds, err.text);
 	}
 	timer_delete(timer);
-	assert_true(loss.ns >= 0.9 * BURN_NS && loss.ns < 1.5 * BURN_NS);
+	assert_true(added >= 0.8 * BURN_NS && added < 1.3 * BURN_NS);
 	assert_true(loss.share > 0.005 && loss.share < 0.1);
 	assert_true(loss.ns_spread > 0 && loss.ns_spread < loss.ns / 4);
 	assert_true(loss.samples >= 20 && loss.rounds >= 5);
