@@ -194,11 +194,12 @@ class Governor(unittest.TestCase):
         for _ in range(2):
             before = test_serve.snapshot()['ledger']['seen']
             m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
-            self.assertEqual(one(m, 'ibscope_sampling_period'), period)
+            # the time that a start takes is part of the cost: the period may go on to rise
+            self.assertGreaterEqual(one(m, 'ibscope_sampling_period'), period)
             until(lambda: test_serve.snapshot()['ledger']['seen'] > before)
             c.p.send_signal(signal.SIGHUP)
             c.wait('options reloaded')
-        self.assertNotIn('instead', c.said())
+        self.assertNotIn('instead of 200000', c.said())
 
     def test_changed_live(self):
         keep_busy(self)
