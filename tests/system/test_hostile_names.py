@@ -166,6 +166,7 @@ class HostileNames(unittest.TestCase):
         keys = 'comm,cgroup,container,symbol,dso,srcline'
         for kind, *args in ((TEXT, 'report', '--by', keys, '--top', '1000'),
                             (TEXT, 'report', '--by', 'symbol,comm', '-v'),
+                            (TEXT, 'report', '--by', keys, '--no-demangle'), (TEXT, 'numa', '--by', keys, '--no-demangle'),
                             (TEXT, 'report', '--by', keys, '--markdown'), (TEXT, 'numa', '--by', keys, '--markdown'),
                             (TEXT, 'replay', '--by', 'comm,cgroup', '--markdown'),
                             (CSV, 'report', '--by', keys, '--csv'),
@@ -173,7 +174,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (TEXT, 'numa', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (CSV, 'numa', '--by', keys, '--csv'), (JSON, 'numa', '--by', keys, '--json'),
-                            (TEXT, 'c2c'), (TEXT, 'c2c', '--all'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
+                            (TEXT, 'c2c'), (TEXT, 'c2c', '--all'), (TEXT, 'c2c', '--no-demangle'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
                             (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
@@ -184,7 +185,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'replay', '--by', 'comm,cgroup', '--columns', 'samples'),
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             # the table of lines has functions only, which may be unknown
-            self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all']))
+            self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all'], ['c2c', '--no-demangle']))
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         for kind in 'csv', 'damon':
             self.run_it(BINARY, 'report', '--by', 'page', '--format', kind, '-i', file)
@@ -211,6 +212,7 @@ class HostileNames(unittest.TestCase):
     def test_recorded(self):
         self.recorded(self.made)
         self.run_it(TEXT, 'report', '--folded', 'samples', '-i', self.made)
+        self.run_it(TEXT, 'top', '-i', self.made, '--once', '--by', 'symbol,comm', '--no-demangle', '--size', '160x30', hostile=False)
 
     def test_daemon(self):
         pins = f'/sys/fs/bpf/ibscope-names-{os.getpid()}'
@@ -354,7 +356,8 @@ class HostileNames(unittest.TestCase):
         shutil.copy(os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_annotated'), program)
         subprocess.run([program, file], check=True)
         page = os.path.join(self.dir, 'annotated.html')
-        for kind, *args in (TEXT, '--all'), (TEXT, '--intel', '--btf', '/sys/kernel/btf/vmlinux'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page):
+        for kind, *args in (TEXT, '--all'), (TEXT, '--intel', '--btf', '/sys/kernel/btf/vmlinux'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page), \
+                (TEXT, '--no-demangle', '--columns', 'samples,mean'):
             self.run_it(kind, 'annotate', 'annotated', *args, '-i', file, hostile=False)
         with open(page, 'rb') as f:
             self.assertEqual(forbidden(f.read()), [])

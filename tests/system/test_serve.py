@@ -178,7 +178,7 @@ class Serve(unittest.TestCase):
         # what one of the events cannot do changes neither; what both can do leaves their counters as they are
         live = json.loads(ctl('--json', 'status').stdout)['live']
         for option, says in (('src=dram', '--src: samples of ibs_fetch'), ('filter=mem_lvl == ram', "'mem_lvl' is a term of ibs_op"),
-                             ('period=200000,1', 'the simulation needs 10000'),
+                             ('period=200000,1', 'invalid period 1: must be from 10000 to 2^40 ns in the simulation'),
                              ('event=ibs_fetch/fetchlat=128/,ibs_op//', "the simulation has no 'fetchlat'")):
             p = ctl('set', option)
             self.assertEqual((p.returncode, says in p.stderr), (2, True), p.stderr)

@@ -136,7 +136,10 @@ int terminal_check(struct err *err)
 
 	if (!isatty(STDOUT_FILENO)) /* which terminal_guard() refuses */
 		return 0;
-	return setupterm(NULL, STDOUT_FILENO, &found) == OK ? 0 : refuse_terminal(err);
+	if (setupterm(NULL, STDOUT_FILENO, &found) != OK)
+		return refuse_terminal(err);
+	del_curterm(cur_term);
+	return 0;
 }
 
 int terminal_open(struct err *err)
