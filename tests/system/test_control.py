@@ -262,7 +262,7 @@ class Setting(Case):
         self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
         self.assertNotIn('freq', self.status()['live'])
-        self.assertIn("period: -c: invalid number 'abc'", self.ctl('set', 'period=abc', code=2))
+        self.assertIn("-c (period): invalid number 'abc': must be a multiple of 16", self.ctl('set', 'period=abc', code=2))
         self.set(LIVE, verb='reset')
         self.assertEqual(self.status()['period'], 200000)
 
@@ -397,7 +397,7 @@ class Setting(Case):
                 (['min-lat'], "'min-lat' needs a value"),
                 (['user=1'], "'user' takes no value"),
                 (['no-such=1'], "unknown option 'no-such'"),
-                (['period=1'], 'simulation needs 10000'),
+                (['period=1'], '-c (period): invalid period 1: must be from 10000'),
                 (['period=200000', 'freq=100'], 'mutually exclusive'),
                 (['pid=0'], '-p'),
                 (['pid=1,!2'], '-p'),
