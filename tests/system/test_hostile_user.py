@@ -253,7 +253,7 @@ class HostileUser(unittest.TestCase):
         os.chmod(script, 0o755)
         self.addCleanup(setattr, ibscope, 'IBSCOPE', PLAIN)
         ibscope.IBSCOPE = script
-        self.c = ibscope.Collector(self.pins, '-c', '10000000', '--nmi-cost', '1us', '--max-overhead', '0.5%', '--unpin',
+        self.c = ibscope.Collector(self.pins, '-c', '10000000', '--nmi-cost', '1us', '--max-overhead', '2%', '--unpin',
                                    '--control', self.control, '--by', 'cgroup,src',
                                    '--web.listen-address', f'127.0.0.1:{self.port}', '--web.config.file', web)
         self.addCleanup(self.c.stop, signal.SIGKILL)
