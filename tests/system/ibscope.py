@@ -162,12 +162,19 @@ def keep_busy(test):
         test.addCleanup(b.stop)
 
 
+def log_file():
+    """For what a program says: its writes go to the end, wherever this process reads, as both share the position."""
+    f = tempfile.TemporaryFile('w+')
+    fcntl.fcntl(f, fcntl.F_SETFL, fcntl.fcntl(f, fcntl.F_GETFL) | os.O_APPEND)
+    return f
+
+
 class Collector:
     """A `serve` with pins of its own, terminated by stop()."""
 
     def __init__(self, pin_dir, *args, under=()):
         """@under: a command that runs it, such as setpriv"""
-        self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads
+        self.err = log_file()
         # a machine that is not ours alone may take its time in the middle of a program
         self.p = subprocess.Popen([*under, IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)

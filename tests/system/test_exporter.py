@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, run, until
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, run, until
 
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
 FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
@@ -35,7 +35,7 @@ class Program:
     """One that says on stderr when it is ready."""
 
     def __init__(self, argv, ready, **kw):
-        self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads
+        self.err = log_file()
         self.p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err, **kw)
         end = time.time() + 60
         while not re.search(ready, self.said()):

@@ -11,12 +11,11 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
-from ibscope import BUILD, Busy, Cgroup, can_bpf, residual, until
+from ibscope import BUILD, Busy, Cgroup, can_bpf, log_file, residual, until
 
 OK, WHY = can_bpf()
 BEFORE = os.environ.get('IBSCOPE_BEFORE', '')
@@ -76,7 +75,7 @@ class Upgrade(unittest.TestCase):
 
     def serve(self, build, text):
         """A collector that has said this."""
-        err = tempfile.TemporaryFile('a+')
+        err = log_file()
         self.addCleanup(err.close)
         c = subprocess.Popen([os.path.join(build, 'ibscope'), 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
                               '--control', SOCKET, '--max-bpf-time', 'off', '--by', 'cgroup'], stderr=err, stdin=subprocess.DEVNULL)
