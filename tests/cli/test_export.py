@@ -103,7 +103,7 @@ class Export(unittest.TestCase):
         p = run('export', '-o', path + '.data', path)
         self.assertEqual(p.returncode, 1)
         self.assertIn('incomplete', p.stderr)
-        self.assertIn('selected 2000', run('report', '-v', path + '.data').stdout)
+        self.assertIn('selected 2,000', run('report', '-v', path + '.data').stdout)
 
     @unittest.skipUnless(shutil.which(dumps.best_perf()[0]), 'no perf')
     def test_perf(self):

@@ -92,7 +92,7 @@ class Places(unittest.TestCase):
                ({s['offset']: s['variables'] for s in line['slots'] if s['variables']}, line) for line in r['lines']}
 
         def field(name, samples=40):
-            return [{'name': name, 'samples': samples}]
+            return [{'name': name, 'mangled': None, 'samples': samples}]
         self.assertEqual({k: v[0] for k, v in got.items()}, {
             ('places_shared',): {0: field('places_shared'), 8: field('places_shared+8')},
             ('places_a', 'places_b'): {0: field('places_a'), 16: field('places_b')},
