@@ -79,10 +79,8 @@ static int compare_starts(const void *pa, const void *pb, void *arg)
 
 static void add_part(struct code_map *m, __u64 start, __u64 end, const char *name)
 {
-	struct code *last = m->n ? &m->part[m->n - 1] : NULL;
-
-	if (last && last->end == start && last->name == name) {
-		last->end = end;
+	if (m->n && m->part[m->n - 1].end == start && m->part[m->n - 1].name == name) {
+		m->part[m->n - 1].end = end;
 		return;
 	}
 	array_reserve(m->part, m->room, m->n + 1);
