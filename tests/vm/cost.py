@@ -37,7 +37,7 @@ LIMITS = {
 # what one variant does for each sample that it aggregates and the other does not; where registers are
 # copied, this includes copying the physical address with the registers around it
 STEPS = {
-    'memory node among 8': ('accesses: by node, mem_node', 'accesses: by node', (60, 100)),
+    'memory node among 8': ('accesses: by node, mem_node', 'accesses: by node', (75, 100)),
 }
 
 
