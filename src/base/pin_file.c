@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASIDE_MAX 100 /* files of one name */
+#define ASIDE_MAX 100 /* names that are tried */
 
 bool pin_file_note(struct pin_file *p, const char *path)
 {
