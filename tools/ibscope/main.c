@@ -17,6 +17,7 @@ static const struct cmd {
 	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
 	  cmd_record },
 	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
+	{ "diff", "[OPTIONS] A B", "say what changed between two measurements, and why", cmd_diff },
 	{ "merge", "-o FILE RECORDING...", "put recordings of several machines into one file",
 	  cmd_merge },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",

@@ -25,7 +25,7 @@ usage: run.sh [options] -- COMMAND [ARG...]
                               shares of 128 MiB or a multiple
   --append "ARGS"             more kernel arguments
   --icount                    guest time = guest instructions (1 ns each, or as many as
-                              2 to the power of $IBSRIG_ICOUNT_SHIFT), one host
+                              2 to the power of \$IBSRIG_ICOUNT_SHIFT), one host
                               thread: costs repeat almost exactly
   --plugin FILE[,ARG=VALUE..] a plugin for the QEMU of build.sh --plugins
   --stock-throttle            leave kernel.perf_cpu_time_max_percent alone

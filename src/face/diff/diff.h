@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* `diff`: two recordings, two selections of one, or two files of counts, compared and shown. */
+#ifndef IBSCOPE_DIFF_H
+#define IBSCOPE_DIFF_H
+
+#include "compare/compare.h"
+#include "input/recorded.h"
+
+enum diff_per { DIFF_PER_OPS, DIFF_PER_ACCESS, DIFF_PER_SECOND, DIFF_PER_N };
+
+/* Name of a unit for --per. */
+const char *diff_per_name(unsigned int per);
+
+/* Where the samples of a side are from. Empty strings: unknown. */
+struct diff_about {
+	const char *file, *selection; /* selection: of --a or --b, or NULL */
+	bool counts;		      /* of hist --json rather than a recording */
+	char host[65], release[65], cpu[64], source[16], event[128], metric[32], filter[1024];
+	bool simulated, hardware_filter;
+	unsigned int units; /* enum report_unit bits */
+};
+
+struct diff {
+	struct compare *compare;
+	enum diff_per per;
+	enum ibs_metric metric;
+	enum label by[LABEL_ALL], causes[LABEL_ALL];
+	unsigned int n_by, n_causes;
+	bool by_default, causes_by_default; /* nobody asked for these keys */
+	__u64 max_memory;		    /* for reading, bytes; 0: as for recordings */
+	struct diff_about about[COMPARE_SIDES];
+};
+
+/*
+ * diff_add_recording() - read all samples of an opened recording
+ *
+ * Return: 0; -EAGAIN if samples have no period, so that only DIFF_PER_ACCESS is possible; or another
+ * negative errno with @err.
+ */
+int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *in,
+		       struct err *err);
+
+/* Does the file have counts, as JSON? */
+bool diff_is_counts(const char *file);
+
+/* Where nobody asked for keys, take those that a file of counts has. Return: 0 or a negative errno with @err. */
+int diff_keys_of_counts(struct diff *d, const char *file, struct err *err);
+
+/*
+ * diff_add_counts() - read the output of hist --json or ctl snapshot --json
+ *
+ * Return: as diff_add_recording().
+ */
+int diff_add_counts(struct diff *d, enum compare_side side, const char *file, struct err *err);
+
+/* Return: 0; or -EINVAL with @err if the sides cannot be compared, naming what differs. */
+int diff_check(const struct diff *d, struct err *err);
+
+struct diff_print {
+	const struct screen *screen;
+	enum table_format format;
+	size_t top; /* rows of where; 0: the format's usual number */
+};
+
+void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,
+		const struct compare_result *r);
+
+#endif

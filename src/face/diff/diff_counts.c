@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Counts that hist --json and ctl snapshot --json print: an object for each interval. The format is
+ * described in ibscope-hist(1). Files may be damaged or made up.
+ */
+#include "diff_private.h"
+
+#include "base/rlimit.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <math.h>
+
+#define MEMORY	  (1ULL << 30)
+#define MEMORY	  (1ULL << 30) /* as for recordings */
+#define INTERVALS 8    /* with fewer, samples are taken as independent: a block is an interval */
+#define COUNT_MAX 1e15 /* of samples: beyond it doubles are not exact */
+#define BIG_MAX	  1e24 /* of ops and cycles */
+
+struct counts {
+	FILE *f;
+	const char *file;
+	size_t n; /* objects read */
+	json_t *object;
+};
+
+bool diff_is_counts(const char *file)
+{
+	FILE *f = strcmp(file, "-") ? fopen(file, "re") : NULL;
+	int c;
+
+	if (!f)
+		return false;
+	while ((c = fgetc(f)) != EOF && isspace(c))
+		;
+	fclose(f);
+	return c == '{';
+}
+
+static int open_counts(const struct diff *d, struct counts *c, const char *file, struct err *err)
+{
+	*c = (struct counts){ .f = fopen(file, "re"), .file = file };
+	rlimit_memory(d->max_memory ?: MEMORY);
+	return c->f ? 0 : err_set(err, -errno, "cannot open %s: %s", file, strerror(errno));
+}
+
+static void close_counts(struct counts *c)
+{
+	json_decref(c->object);
+	if (c->f)
+		fclose(c->f);
+}
+
+/* Return: 1 and c->object; 0 at the end; or a negative errno with @err. */
+static int next_object(struct counts *c, struct err *err)
+{
+	json_error_t why;
+	int at;
+
+	json_decref(c->object);
+	c->object = NULL;
+	while ((at = fgetc(c->f)) != EOF && isspace(at))
+		;
+	if (at == EOF)
+		return 0;
+	ungetc(at, c->f);
+	c->object = json_loadf(c->f, JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL, &why);
+	if (!json_is_object(c->object) || !json_is_array(json_object_get(c->object, "series")))
+		return err_set(err, -EBADMSG,
+			       "%s: object %zu is not output of `hist --json` or `ctl snapshot "
+			       "--json`: %s",
+			       c->file, c->n + 1, c->object ? "it has no 'series'" : why.text);
+	c->n++;
+	return 1;
+}
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	return json_string_value(json_object_get(j, key)) ?: "";
+}
+
+static void describe(struct diff_about *a, const struct counts *c)
+{
+	snprintf(a->source, sizeof(a->source), "%s", text_of(c->object, "source"));
+	snprintf(a->event, sizeof(a->event), "%s", text_of(c->object, "event"));
+	snprintf(a->metric, sizeof(a->metric), "%s", text_of(c->object, "metric"));
+	a->simulated = json_is_true(json_object_get(c->object, "simulated"));
+	a->units |= strncmp(a->event, "ibs_op", 6)  ? REPORT_FETCHES
+		    : strstr(a->event, "cnt_ctl=1") ? REPORT_OPS
+						    : REPORT_CYCLES;
+}
+
+int diff_keys_of_counts(struct diff *d, const char *file, struct err *err)
+{
+	static const char *const none[] = { "op", "itlb" };
+	struct counts c;
+	const json_t *labels;
+	bool fetch;
+	int ret = open_counts(d, &c, file, err);
+
+	ret = ret ?: next_object(&c, err);
+	if (!ret)
+		ret = err_set(err, -ENODATA, "%s is empty", file);
+	labels = json_object_get(json_array_get(json_object_get(c.object, "series"), 0), "labels");
+	fetch = !strncmp(text_of(c.object, "event"), "ibs_fetch", 9);
+	if (ret > 0 && d->causes_by_default)
+		d->causes[0] = fetch ? LABEL_FETCH : LABEL_SRC;
+	if (ret > 0 && d->by_default)
+		d->n_by = 0;
+	for (unsigned int l = 0; ret > 0 && d->by_default && l < LABEL_ALL; l++) {
+		bool other = json_object_get(labels, label_name(l));
+
+		for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+			other &= strcmp(label_name(l), none[i]) != 0;
+		for (unsigned int k = 0; k < d->n_causes; k++)
+			other &= l != d->causes[k];
+		if (other)
+			d->by[d->n_by++] = l;
+	}
+	close_counts(&c);
+	return ret < 0 ? ret : 0;
+}
+
+/* A count or a sum. Return: false if it is none; null is *unknown. */
+static bool number(const json_t *j, const char *key, double max, double *out, bool *unknown)
+{
+	const json_t *v = json_object_get(j, key);
+
+	*out = json_number_value(v);
+	if (unknown)
+		*unknown = json_is_null(v);
+	return (json_is_number(v) && *out >= 0 && *out <= max) || (unknown && *unknown);
+}
+
+static bool read_buckets(const json_t *list, __u64 *buckets, double valid)
+{
+	double sum = 0;
+
+	memset(buckets, 0, IBS_LAT_BUCKETS * sizeof(*buckets));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *pair = json_array_get(list, i);
+		const json_t *edge = json_array_get(pair, 0), *n = json_array_get(pair, 1);
+		double le = json_real_value(edge), count = json_real_value(n);
+		__u32 b = le > 0 && le <= IBS_LAT_MAX ? ibs_lat_bucket(le) : 0;
+
+		if (!json_is_real(edge) || !json_is_real(n) || ibs_lat_le(b) != le ||
+		    !(count >= 0 && count <= COUNT_MAX) || count != floor(count))
+			return false;
+		buckets[b] += count;
+		sum += count;
+	}
+	return sum == valid;
+}
+
+struct numbers {
+	struct compare_amount a;
+	__u64 buckets[IBS_LAT_BUCKETS];
+	bool no_ops;
+};
+
+static bool read_numbers(const json_t *series, enum diff_per per, struct numbers *out)
+{
+	double samples, valid, sum, ops, cycles;
+	bool unknown;
+
+	if (!number(series, "samples", COUNT_MAX, &samples, NULL) ||
+	    !number(series, "valid", COUNT_MAX, &valid, NULL) || valid > samples ||
+	    samples != floor(samples) || !number(series, "sum", BIG_MAX, &sum, NULL) ||
+	    !number(series, "estimated_ops", BIG_MAX, &ops, &out->no_ops) ||
+	    !number(series, "miss_cycles", BIG_MAX, &cycles, &unknown) ||
+	    !read_buckets(json_object_get(series, "buckets"), out->buckets, valid))
+		return false;
+	out->no_ops |= unknown;
+	out->a = (struct compare_amount){
+		.samples = samples,
+		.valid = valid,
+		.base = per == DIFF_PER_ACCESS ? valid : ops,
+		.ops = per == DIFF_PER_ACCESS ? valid
+		       : samples > 0	      ? ops * valid / samples
+					      : 0,
+		.cycles = per == DIFF_PER_ACCESS ? sum : cycles,
+	};
+	return true;
+}
+
+static __u32 cause_of(struct diff *d, const json_t *labels)
+{
+	char name[256] = "";
+	size_t at = 0;
+
+	for (unsigned int k = 0; k < d->n_causes; k++) {
+		const char *text = text_of(labels, label_name(d->causes[k]));
+
+		at = text_at(name, sizeof(name), at, "%s%s", k ? " " : "",
+			     *text ? text : DIFF_NO_CAUSE);
+	}
+	return compare_cause(d->compare, name);
+}
+
+/* @at: the number of the interval; -1: times are not known well enough */
+static int add_series(struct diff *d, enum compare_side side, const struct counts *c,
+		      const json_t *series, long at, struct err *err)
+{
+	const json_t *labels = json_object_get(series, "labels");
+	const char *text[LABEL_ALL];
+	struct numbers n;
+	__u32 cause, row;
+
+	if (!json_is_object(labels) || !read_numbers(series, d->per, &n))
+		return err_set(err, -EBADMSG,
+			       "%s: object %zu has a series that hist does not print: counts and "
+			       "buckets must be whole, not negative, and add up",
+			       c->file, c->n);
+	if (n.no_ops && d->per != DIFF_PER_ACCESS)
+		return -EAGAIN;
+	for (unsigned int k = 0; k < d->n_by; k++)
+		text[k] = json_string_value(json_object_get(labels, label_name(d->by[k])));
+	cause = cause_of(d, labels);
+	row = compare_row(d->compare, text, d->n_by);
+	if (at < 0) {
+		compare_spread(d->compare, side, row, cause, &n.a, n.buckets);
+		return 0;
+	}
+	compare_at(d->compare, side, 1 + at * COMPARE_SECOND);
+	compare_add(d->compare, row, cause, &n.a);
+	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++)
+		if (n.buckets[b])
+			compare_latency(d->compare, cause, b, n.buckets[b] * (n.a.ops / n.a.valid));
+	return 0;
+}
+
+int diff_add_counts(struct diff *d, enum compare_side side, const char *file, struct err *err)
+{
+	struct diff_about *about = &d->about[side];
+	struct counts c;
+	double seconds = 0, interval;
+	bool unknown, several;
+	int ret = open_counts(d, &c, file, err);
+
+	about->counts = true;
+	compare_width(d->compare, side, COMPARE_SECOND);
+	while (!ret && (ret = next_object(&c, err)) > 0)
+		ret = 0;
+	several = c.n >= INTERVALS;
+	if (!ret && !c.n)
+		ret = err_set(err, -ENODATA, "%s is empty", file);
+	c.n = 0;
+	if (!ret)
+		rewind(c.f);
+	while (!ret && (ret = next_object(&c, err)) > 0) {
+		const json_t *list = json_object_get(c.object, "series"), *series;
+		size_t i;
+
+		ret = 0;
+		describe(about, &c);
+		if (number(c.object, "interval_s", 1e9, &interval, &unknown))
+			seconds += interval;
+		json_array_foreach(list, i, series) if (!ret) ret =
+			add_series(d, side, &c, series, several ? (long)c.n - 1 : -1, err);
+	}
+	compare_seconds(d->compare, side, seconds);
+	close_counts(&c);
+	return ret;
+}

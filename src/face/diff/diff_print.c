@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A comparison as text: a sentence that answers, then the table that proves it. */
+#include "diff_private.h"
+
+#include "base/text.h"
+#include "base/utf8.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+
+#define COLUMNS	  12
+#define ROWS_PIPE 20
+#define ROWS_MIN  5
+#define LINES	  24 /* of a screen, besides the rows of the last table */
+#define POINTS	  2  /* causes in the sentence */
+#define BAR	  15
+#define NAME_MIN  12
+#define BAR_FROM  96 /* columns of a screen with bars */
+
+/* --- numbers */
+
+#define NUMBER 32
+#define SIGNED (NUMBER + 4)
+
+/* y is miss cycles per op; people read them per thousand. */
+static double scale_of(const struct diff *d)
+{
+	return d->per == DIFF_PER_OPS ? 1000 : 1;
+}
+
+static const char *minus(const struct screen *s)
+{
+	return s->utf8 ? "−" : "-";
+}
+
+static void plain(const struct screen *s, double v, char *buf)
+{
+	if (fabs(v) >= 1e6) {
+		screen_scaled(s, fabs(v), screen_unit(fabs(v)), buf, NUMBER);
+		return;
+	}
+	if (fabs(v) >= 100)
+		screen_count(s, fabs(v), buf, NUMBER);
+	else
+		snprintf(buf, NUMBER, "%.*f", fabs(v) < 1 ? 2 : 1, fabs(v));
+}
+
+static const char *number(const struct screen *s, double v, char *buf)
+{
+	if (isnan(v))
+		snprintf(buf, NUMBER, "%s", s->utf8 ? "–" : "-");
+	else
+		plain(s, v, buf);
+	return buf;
+}
+
+static const char *sign(const struct screen *s, double v, char *buf)
+{
+	char digits[NUMBER];
+
+	plain(s, v, digits);
+	snprintf(buf, SIGNED, "%s%s", v <= -.005 ? minus(s) : "+", digits);
+	return buf;
+}
+
+static const char *percent(const struct screen *s, double ratio, char *buf)
+{
+	snprintf(buf, NUMBER, "%s%.*f %%", ratio < 0 ? minus(s) : "+", fabs(ratio) < .1 ? 1 : 0,
+		 fabs(ratio) * 100);
+	return buf;
+}
+
+/* Print with names that others chose. */
+__attribute__((format(printf, 2, 3))) static void put(FILE *f, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		out_of_memory();
+	va_end(ap);
+	utf8_put(f, text);
+	free(text);
+}
+
+/* --- a table of cells */
+
+struct grid {
+	const struct screen *screen;
+	size_t n, room; /* lines */
+	char *(*line)[COLUMNS];
+	size_t width[COLUMNS];
+	bool left[COLUMNS];
+	bool head_bold;
+};
+
+static void grid_line(struct grid *g)
+{
+	array_reserve_zero(g->line, g->room, g->n + 1);
+	g->n++;
+}
+
+__attribute__((format(printf, 3, 4))) static void grid_put(struct grid *g, unsigned int column,
+							   const char *fmt, ...)
+{
+	va_list ap;
+	char *text, *clean;
+	size_t width;
+	FILE *f = xmemopen(&clean, &width);
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		out_of_memory();
+	va_end(ap);
+	utf8_put(f, text);
+	xmemclose(f);
+	free(text);
+	g->line[g->n - 1][column] = clean;
+	width = screen_columns(clean);
+	g->width[column] = width > g->width[column] ? width : g->width[column];
+}
+
+/* Shorten the names of a column. */
+static void grid_fit(struct grid *g, unsigned int column, size_t width)
+{
+	const char **name = xcalloc(g->n, sizeof(*name));
+	char **out = xcalloc(g->n, sizeof(*out));
+
+	if (width < NAME_MIN)
+		width = NAME_MIN;
+	for (size_t i = 0; i < g->n; i++)
+		name[i] = g->line[i][column] ?: "";
+	if (g->width[column] > width) {
+		screen_shorten(g->screen, name, g->n, width, out);
+		g->width[column] = 0;
+		for (size_t i = 0; i < g->n; i++) {
+			size_t w = screen_columns(out[i]);
+
+			free(g->line[i][column]);
+			g->line[i][column] = out[i];
+			g->width[column] = w > g->width[column] ? w : g->width[column];
+		}
+	}
+	free(name);
+	free(out);
+}
+
+static size_t grid_width(const struct grid *g)
+{
+	size_t width = 0;
+
+	for (unsigned int c = 0; c < COLUMNS; c++)
+		width += g->width[c] ? g->width[c] + 2 : 0;
+	return width ? width - 2 : 0;
+}
+
+/* The width of a column with which the table fits the screen, if that is possible. */
+static size_t fitting(const struct grid *g, unsigned int column)
+{
+	size_t width = grid_width(g),
+	       over = width > g->screen->width ? width - g->screen->width : 0;
+
+	return g->width[column] > over ? g->width[column] - over : 0;
+}
+
+static void grid_print(FILE *f, struct grid *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		size_t blanks = 0;
+
+		if (!i && g->screen->color)
+			fputs("\033[1m", f);
+		for (unsigned int c = 0; c < COLUMNS; c++) {
+			const char *text = g->line[i][c] ?: "";
+			size_t pad = g->width[c] - screen_columns(text);
+
+			if (!g->width[c])
+				continue;
+			blanks += g->left[c] ? 0 : pad;
+			if (*text) {
+				fprintf(f, "%*s%s", (int)blanks, "", text);
+				blanks = 0;
+			}
+			blanks += (g->left[c] ? pad : 0) + 2;
+			if (!*text && !g->left[c])
+				continue;
+		}
+		fputs(!i && g->screen->color ? "\033[0m\n" : "\n", f);
+		for (unsigned int c = 0; c < COLUMNS; c++)
+			free(g->line[i][c]);
+	}
+	free(g->line);
+}
+
+/* --- sentences */
+
+static void print_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
+		       const struct compare_side_sum *sum)
+{
+	char samples[NUMBER];
+
+	screen_count(s, sum->samples, samples, sizeof(samples));
+	fprintf(f, "%c  ", name);
+	put(f, "%s", a->file);
+	if (a->selection)
+		put(f, "  '%s'", a->selection);
+	fputs("  ", f);
+	if (a->simulated)
+		fputs("SIMULATED, ", f);
+	if (*a->host)
+		put(f, "host %s, ", a->host);
+	if (*a->cpu)
+		fprintf(f, "%s, ", a->cpu);
+	if (*a->release)
+		put(f, "kernel %s, ", a->release);
+	if (sum->seconds > 0)
+		fprintf(f, sum->seconds < 10 ? "%.1f s, " : "%.0f s, ", sum->seconds);
+	fprintf(f, "%s sample%s\n", samples, text_plural(sum->samples));
+}
+
+static void what(const struct diff *d, char *buf, size_t size)
+{
+	if (d->per == DIFF_PER_ACCESS)
+		snprintf(buf, size, "mean latency in cycles");
+	else if (d->per == DIFF_PER_SECOND)
+		snprintf(buf, size, "miss cycles per second");
+	else
+		snprintf(buf, size, "miss cycles per thousand %s", diff_unit(d));
+}
+
+static double half(const struct compare_change *c)
+{
+	return (c->high - c->low) / 2;
+}
+
+static void put_points(FILE *f, const struct screen *s, double ratio)
+{
+	char points[NUMBER];
+
+	snprintf(points, sizeof(points), "%s%.0f", ratio < 0 ? minus(s) : "+", fabs(ratio * 100));
+	fprintf(f, "  %*s%s points  ", (int)(5 - screen_columns(points)), "", points);
+}
+
+static void print_term(FILE *f, const struct screen *s, const struct diff *d,
+		       const struct compare_term *t, double of)
+{
+	const char *cause = compare_cause_name(d->compare, t->cause);
+	double k = t->kind == COMPARE_OFTEN ? scale_of(d) : 1;
+	char a[NUMBER], b[NUMBER];
+
+	put_points(f, s, t->change.change / of);
+	if (t->kind == COMPARE_OFTEN)
+		put(f, "%s %s", cause, diff_word(t->kind, t->change.change));
+	else
+		put(f, "%s answered %s", cause, t->change.change > 0 ? "more slowly" : "faster");
+	number(s, t->a * k, a);
+	number(s, t->b * k, b);
+	fprintf(f, t->kind == COMPARE_COST ? " (mean %s %s %s cycles)" : " (%s %s %s", a,
+		s->utf8 ? "→" : "->", b);
+	if (t->kind == COMPARE_OFTEN && d->per == DIFF_PER_OPS)
+		fprintf(f, " of a thousand %s)", diff_unit(d));
+	else if (t->kind == COMPARE_OFTEN)
+		fputs(d->per == DIFF_PER_SECOND ? " per second)" : " of all)", f);
+	fputc('\n', f);
+}
+
+static void print_headline(FILE *f, const struct screen *s, const struct diff *d,
+			   const struct compare_result *r)
+{
+	const double k = scale_of(d), of = r->side[COMPARE_A].y;
+	double rest = r->change.change;
+	char text[64], a[NUMBER], b[NUMBER], p[NUMBER];
+
+	what(d, text, sizeof(text));
+	percent(s, r->change.change / of, p);
+	if (!r->change.finding && !r->change.gone && !r->n_findings) {
+		fprintf(f, "No difference that is more than noise: %s %s %.1f %% %s.\n", p,
+			s->utf8 ? "±" : "+-", half(&r->change) / of * 100, text);
+		return;
+	}
+	number(s, r->side[COMPARE_A].y * k, a);
+	number(s, r->side[COMPARE_B].y * k, b);
+	fprintf(f, "%c%s: %s %s %s, %s %s %.1f %%%s\n", text[0] - 'a' + 'A', text + 1, a,
+		s->utf8 ? "→" : "->", b, p, s->utf8 ? "±" : "+-", half(&r->change) / of * 100,
+		r->change.gone	    ? ", but it went away before the end of B"
+		: r->change.finding ? ""
+				    : ": uncertain as a whole, not in its parts");
+	for (size_t i = 0; i < r->n_findings && i < POINTS; i++) {
+		print_term(f, s, d, &r->term[i], of);
+		rest -= r->term[i].change.change;
+	}
+	if (!r->n_findings)
+		return;
+	put_points(f, s, rest / of);
+	fprintf(f, "%severything else\n", r->n_findings > POINTS ? "" : "~ ");
+}
+
+/* What would have been seen. */
+static void print_power(FILE *f, const struct screen *s, const struct compare_result *r)
+{
+	double needed = compare_needed(r, .01);
+	char samples[NUMBER], more[NUMBER];
+
+	plain(s, fmin(r->side[0].samples, r->side[1].samples), samples);
+	plain(s, needed, more);
+	fprintf(f, "(A change of %.1f %% would have been seen with these %s samples",
+		r->detectable * 100, samples);
+	if (r->detectable > .01)
+		fprintf(f, "; 1 %% needs about %s on each side", more);
+	fputs(".)\n", f);
+}
+
+static void print_quantile(FILE *f, const struct screen *s, const struct diff *d,
+			   const struct compare_result *r)
+{
+	const double of = r->quantile[COMPARE_A];
+	char a[NUMBER], b[NUMBER], p[NUMBER];
+
+	if (!r->has_quantile)
+		return;
+	number(s, r->quantile[COMPARE_A], a);
+	number(s, r->quantile[COMPARE_B], b);
+	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
+	if (!r->quantile_change.finding) {
+		fputs(", within noise\n", f);
+		return;
+	}
+	fprintf(f, ", %s %s %.1f %%\n", percent(s, r->quantile_change.change / of, p),
+		s->utf8 ? "±" : "+-", half(&r->quantile_change) / of * 100);
+	for (size_t i = 0; i < r->n_factors; i++) {
+		const struct compare_factor *x = &r->factor[i];
+
+		if (!x->change.finding)
+			continue;
+		put_points(f, s, x->change.change / of);
+		if (x->cause == COMPARE_FACTOR_MIX)
+			fputs("another mix of causes\n", f);
+		else
+			put(f, "%s %s",
+			    x->cause < 0 ? "others" : compare_cause_name(d->compare, x->cause),
+			    diff_word(COMPARE_COST, x->change.change));
+		if (x->cause != COMPARE_FACTOR_MIX)
+			fputc('\n', f);
+	}
+}
+
+/* --- tables */
+
+static void put_change(struct grid *g, unsigned int column, const struct compare_change *c,
+		       double k)
+{
+	const struct screen *s = g->screen;
+	char v[SIGNED], low[SIGNED], high[SIGNED];
+
+	grid_put(g, column, "%s", sign(s, c->change * k, v));
+	grid_put(g, column + 1, "%s %s %s", sign(s, c->low * k, low), s->utf8 ? "…" : "..",
+		 sign(s, c->high * k, high));
+}
+
+static void put_share(struct grid *g, unsigned int column, double share, bool noise)
+{
+	char bar[BAR * 3 + 1] = "";
+	int n = (int)(fabs(share) * BAR + .5);
+
+	grid_put(g, column, "%s%.0f%%", share < -.005 ? minus(g->screen) : "", fabs(share) * 100);
+	for (int i = 0; i < n && i < BAR; i++)
+		strcat(bar, g->screen->utf8 ? "█" : "#");
+	if (noise)
+		grid_put(g, column + 1, "~");
+	else if (g->screen->width >= BAR_FROM && share > 0)
+		grid_put(g, column + 1, "%s", bar);
+}
+
+static void put_sum(struct grid *g, const char *name, unsigned int column,
+		    const struct compare_change *c, double k)
+{
+	grid_line(g);
+	grid_put(g, 0, "%s", name);
+	put_change(g, column, c, k);
+}
+
+static void print_causes(FILE *f, const struct screen *s, const struct diff *d,
+			 const struct compare_result *r)
+{
+	enum { CAUSE, HOW, A, B, CHANGE, RANGE, SHARE, BARS };
+	struct grid g = { .screen = s, .left = { [CAUSE] = true, [HOW] = true, [BARS] = true } };
+	const double k = scale_of(d), all = r->change.change;
+	char a[NUMBER], b[NUMBER];
+	static const char *const head[] = { "CAUSE", "", "A", "B", "CHANGE", "95 %", "SHARE" };
+
+	grid_line(&g);
+	for (unsigned int i = 0; i < ARRAY_SIZE(head); i++)
+		grid_put(&g, i, "%s", head[i]);
+	for (size_t i = 0; i < r->n_findings; i++) {
+		const struct compare_term *t = &r->term[i];
+		const double unit = t->kind == COMPARE_OFTEN ? k : 1;
+
+		grid_line(&g);
+		grid_put(&g, CAUSE, "%s", compare_cause_name(d->compare, t->cause));
+		grid_put(&g, HOW, "%s", diff_word(t->kind, t->change.change));
+		grid_put(&g, A, "%s", number(s, t->a * unit, a));
+		grid_put(&g, B, "%s", number(s, t->b * unit, b));
+		put_change(&g, CHANGE, &t->change, k);
+		put_share(&g, SHARE, t->change.change / all, false);
+	}
+	put_sum(&g, "others", CHANGE, &r->other_terms, k);
+	put_share(&g, SHARE, r->other_terms.change / all,
+		  r->other_terms.low <= 0 && r->other_terms.high >= 0);
+	put_sum(&g, "sum", CHANGE, &r->change, k);
+	grid_put(&g, A, "%s", number(s, r->side[COMPARE_A].y * k, a));
+	grid_put(&g, B, "%s", number(s, r->side[COMPARE_B].y * k, b));
+	grid_put(&g, SHARE, "100%%");
+	for (unsigned int c = BARS; c >= SHARE && grid_width(&g) > s->width; c--)
+		g.width[c] = 0; /* it is not printed */
+	grid_fit(&g, CAUSE, fitting(&g, CAUSE));
+	fputc('\n', f);
+	grid_print(f, &g);
+}
+
+static const char *name_of(const struct diff *d, const struct compare_where *w, unsigned int k)
+{
+	if (!w->name[k])
+		return "[unknown]";
+	if (*w->name[k])
+		return w->name[k];
+	return d->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE;
+}
+
+static void print_moved(FILE *f, const struct screen *s, const struct diff *d,
+			const struct compare_result *r)
+{
+	const unsigned int last = d->n_by - 1;
+	char v[NUMBER];
+
+	for (size_t i = 0; i < r->n_rows; i++) {
+		const struct compare_where *w = &r->row[i], *to;
+
+		if (w->change.gone && !r->change.gone)
+			put(f, "went away again, not counted: %s %s", name_of(d, w, last),
+			    number(s, w->change.change * scale_of(d), v));
+		if (w->change.gone && !r->change.gone)
+			fputc('\n', f);
+		if (w->moved < 0 || w->change.change >= 0)
+			continue;
+		to = &r->row[w->moved];
+		put(f, "moved, not counted: %s from %s to %s",
+		    number(s, w->change.change * scale_of(d), v), name_of(d, w, last),
+		    name_of(d, to, last));
+		fputc('\n', f);
+	}
+}
+
+/* Is a key absent from all findings? */
+static bool key_is_known(const struct compare_result *r, unsigned int k)
+{
+	for (size_t i = 0; i < r->n_row_findings; i++)
+		if (r->row[i].name[k] && *r->row[i].name[k])
+			return true;
+	return false;
+}
+
+static void print_where(FILE *f, const struct screen *s, const struct diff *d,
+			const struct compare_result *r, size_t top)
+{
+	struct grid g = { .screen = s };
+	struct compare_change rest = r->other_rows;
+	unsigned int names = 0, key[COLUMNS], change;
+	size_t n = r->n_row_findings < top ? r->n_row_findings : top;
+	const double k = scale_of(d);
+	char text[SIGNED];
+
+	for (unsigned int i = 0; i < d->n_by && names < COLUMNS - 4; i++)
+		if (i + 1 == d->n_by || key_is_known(r, i))
+			key[names++] = i;
+	change = names;
+	g.left[change + 2] = true;
+	grid_line(&g);
+	for (unsigned int i = 0; i < names; i++) {
+		size_t at = strlen(label_name(d->by[key[i]]));
+
+		g.left[i] = true;
+		grid_put(&g, i, "%s", label_name(d->by[key[i]]));
+		while (at--)
+			g.line[0][i][at] = toupper(g.line[0][i][at]);
+	}
+	grid_put(&g, change, "CHANGE");
+	grid_put(&g, change + 1, "95 %%");
+	grid_put(&g, change + 2, "MOST OF IT");
+	for (size_t i = 0; i < r->n_row_findings; i++) {
+		const struct compare_where *w = &r->row[i];
+
+		if (i >= n) {
+			rest.change += w->change.change;
+			continue;
+		}
+		grid_line(&g);
+		for (unsigned int c = 0; c < names; c++)
+			grid_put(&g, c, "%s", name_of(d, w, key[c]));
+		put_change(&g, change, &w->change, k);
+		grid_put(&g, change + 2, "%s %s", compare_cause_name(d->compare, w->cause),
+			 diff_word(w->kind, w->change.change));
+	}
+	if (n < r->n_row_findings) { /* their interval is not worked out */
+		grid_line(&g);
+		grid_put(&g, 0, "others");
+		grid_put(&g, change, "%s", sign(s, rest.change * k, text));
+	} else {
+		put_sum(&g, "others", change, &rest, k);
+		if (rest.low <= 0 && rest.high >= 0)
+			grid_put(&g, change + 2, "~");
+	}
+	for (unsigned int i = names; i--;)
+		grid_fit(&g, i, fitting(&g, i));
+	fputc('\n', f);
+	grid_print(f, &g);
+}
+
+static void print_text(FILE *f, const struct diff_print *p, const struct diff *d,
+		       const struct compare_result *r)
+{
+	const struct screen *s = p->screen;
+	size_t top = p->top;
+
+	if (!top)
+		top = !s->height		     ? ROWS_PIPE
+		      : s->height > LINES + ROWS_MIN ? s->height - LINES
+						     : ROWS_MIN;
+	for (unsigned int i = 0; i < COMPARE_SIDES; i++)
+		print_side(f, s, &d->about[i], "AB"[i], &r -> side[i]);
+	fputc('\n', f);
+	print_headline(f, s, d, r);
+	print_quantile(f, s, d, r);
+	if (r->n_findings)
+		print_causes(f, s, d, r);
+	if (r->n_row_findings && d->n_by)
+		print_where(f, s, d, r, top);
+	else if (r->n_findings && r->n_rows > 1)
+		fputs("\nNo row by itself differs by more than noise.\n", f);
+	print_moved(f, s, d, r);
+	if (!r->change.finding && !r->n_findings)
+		print_power(f, s, r);
+}
+
+void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,
+		const struct compare_result *r)
+{
+	char *text;
+	size_t size;
+	FILE *m;
+
+	if (p->format == FORMAT_JSON) {
+		diff_put_json(f, d, r);
+		return;
+	}
+	if (p->format == FORMAT_CSV) {
+		diff_put_csv(f, d, r);
+		return;
+	}
+	m = xmemopen(&text, &size);
+	print_text(m, p, d, r);
+	xmemclose(m);
+	format_lines(f, p->format, text);
+	free(text);
+}

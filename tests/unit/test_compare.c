@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Differences of constructed streams: one cause is changed at a time, and must be the one that is
+ * named. COMPARE_SEEDS=100 build/tests/unit/test_compare prints a table of what was found; by default
+ * there are 10 seeds.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "compare/compare.h"
+
+#define SECONDS	   60
+#define PER_SECOND 600 /* samples, on average */
+#define PERIOD	   100000.
+#define SYMBOLS	   12
+#define ROUNDS	   COMPARE_ROUNDS
+
+enum { L1, L2, L3, DRAM, REMOTE, SOURCES };
+static const char *const source[] = { "l1", "l2", "l3", "dram", "remote-dram" };
+static const char *const container[] = { "web", "db" };
+
+/* How a side behaves: what differs in B is the truth that is to be found. */
+struct behaviour {
+	double weight[SOURCES], latency[SOURCES];
+	double container;	/* share of samples in db */
+	double symbol[SYMBOLS]; /* more of its samples are from DRAM: a factor */
+	unsigned int until;	/* second at which it ends; 0: it stays */
+};
+
+struct random {
+	uint64_t s;
+};
+
+static double uniform(struct random *r)
+{
+	uint64_t x = r->s += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return ((x ^ x >> 31) >> 11) / 9007199254740992.;
+}
+
+static double normal(struct random *r)
+{
+	return sqrt(-2 * log(1 - uniform(r))) * cos(2 * M_PI * uniform(r));
+}
+
+static const struct behaviour usual = {
+	.weight = { 80, 8, 6, 4, 2 },
+	.latency = { 0, 16, 60, 400, 700 },
+	.container = .5,
+	.symbol = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
+};
+
+static unsigned int draw_source(struct random *r, const struct behaviour *b, double memory)
+{
+	double w[SOURCES], all = 0, x;
+
+	for (unsigned int k = 0; k < SOURCES; k++)
+		all += w[k] = b->weight[k] * (k >= DRAM ? memory : 1);
+	x = uniform(r) * all;
+	for (unsigned int k = 0; k < SOURCES - 1; k++)
+		if ((x -= w[k]) < 0)
+			return k;
+	return SOURCES - 1;
+}
+
+static void add_sample(struct compare *c, struct random *r, const struct behaviour *b, double burst)
+{
+	char symbol[16];
+	const unsigned int which = uniform(r) < b->container, fn = uniform(r) * SYMBOLS;
+	const char *name[] = { container[which], symbol };
+	unsigned int k = draw_source(r, b, b->symbol[fn] * burst);
+	uint32_t lat = b->latency[k] * exp(.35 * normal(r) - .06), row, cause;
+	struct compare_amount a = { .samples = 1, .base = PERIOD };
+
+	snprintf(symbol, sizeof(symbol), "fn%u", fn);
+	row = compare_row(c, name, 2);
+	cause = compare_cause(c, source[k]);
+	if (k != L1) {
+		a.valid = 1;
+		a.ops = PERIOD;
+		a.cycles = lat * PERIOD;
+	}
+	compare_add(c, row, cause, &a);
+	if (k != L1)
+		compare_latency(c, cause, ibs_lat_bucket(lat), PERIOD);
+}
+
+/* Rates and memory accesses come in bursts that differ from second to second. */
+static void add_side(struct compare *c, enum compare_side side, struct random *r,
+		     const struct behaviour *b)
+{
+	for (unsigned int t = 0; t < SECONDS; t++) {
+		const struct behaviour *now = b->until && t >= b->until ? &usual : b;
+		const unsigned int n = PER_SECOND * exp(.3 * normal(r) - .045);
+		const double burst = exp(.2 * normal(r) - .02);
+
+		for (unsigned int i = 0; i < n; i++) {
+			compare_at(c, side, 1 + t * 1000000000ull + i * 1000000000ull / n);
+			add_sample(c, r, now, burst);
+		}
+	}
+}
+
+struct scenario {
+	const char *name;
+	struct behaviour b;
+	const char *cause; /* of the first finding; NULL: there is none */
+	enum compare_kind kind;
+	const char *row[2]; /* the first row; NULL: not looked at */
+	bool no_rows;	    /* no row may be a finding */
+	bool gone;
+};
+
+static struct scenario scenario[] = {
+	{ .name = "nothing", .no_rows = true },
+	{ .name = "more from DRAM", .cause = "dram", .kind = COMPARE_OFTEN },
+	{ .name = "DRAM slower", .cause = "dram", .kind = COMPARE_COST },
+	{ .name = "both", .cause = "dram", .kind = COMPARE_OFTEN },
+	{ .name = "one symbol", .row = { NULL, "fn3" } },
+	{ .name = "one container", .row = { "db", NULL } },
+	{ .name = "moved", .no_rows = true },
+	{ .name = "went away", .gone = true, .no_rows = true },
+};
+
+static void make_scenarios(void)
+{
+	for (size_t i = 0; i < sizeof(scenario) / sizeof(*scenario); i++)
+		scenario[i].b = usual;
+	scenario[1].b.weight[DRAM] *= 1.6;
+	scenario[2].b.latency[DRAM] *= 1.4;
+	scenario[3].b.weight[DRAM] *= 2;
+	scenario[3].b.latency[DRAM] *= 1.3;
+	scenario[4].b.symbol[3] = 4;
+	scenario[7].b.weight[DRAM] *= 4;
+	scenario[7].b.until = SECONDS / 2;
+}
+
+/* The samples of one symbol come under another name in B. */
+static void add_moved(struct compare *c, struct random *r, bool after)
+{
+	for (unsigned int t = 0; t < SECONDS; t++)
+		for (unsigned int i = 0; i < PER_SECOND; i++) {
+			static const char *const fn[] = { "a", "b", "c", "d", "ExecScan" };
+			const unsigned int which = uniform(r) * 5, k = draw_source(r, &usual, 1);
+			const char *name[] = { "db", which == 4 && after ? "Fetch" : fn[which] };
+			uint32_t lat = usual.latency[k] * exp(.35 * normal(r) - .06);
+			const struct compare_amount a = { 1, k != L1, PERIOD, PERIOD,
+							  lat * PERIOD };
+
+			compare_at(c, after, 1 + t * 1000000000ull + i);
+			compare_add(c, compare_row(c, name, 2), compare_cause(c, source[k]), &a);
+		}
+}
+
+/* Only one of two containers changes. */
+static void add_container(struct compare *c, struct random *r, bool after)
+{
+	struct behaviour b = usual, hot = usual;
+
+	hot.weight[DRAM] *= after ? 2 : 1;
+	for (unsigned int t = 0; t < SECONDS; t++)
+		for (unsigned int i = 0; i < PER_SECOND; i++) {
+			const bool db = uniform(r) < .5;
+
+			compare_at(c, after, 1 + t * 1000000000ull + i);
+			b.container = hot.container = db;
+			add_sample(c, r, db ? &hot : &b, 1);
+		}
+}
+
+static struct compare *make(const struct scenario *s, unsigned int seed)
+{
+	struct compare *c = compare_new(false, ROUNDS);
+	struct random r = { seed * 1000003ull };
+
+	if (!strcmp(s->name, "moved")) {
+		add_moved(c, &r, false);
+		add_moved(c, &r, true);
+	} else if (!strcmp(s->name, "one container")) {
+		add_container(c, &r, false);
+		add_container(c, &r, true);
+	} else {
+		add_side(c, COMPARE_A, &r, &usual);
+		add_side(c, COMPARE_B, &r, &s->b);
+	}
+	return c;
+}
+
+static void assert_sums(const struct compare_result *r)
+{
+	double terms = 0, found = r->other_terms.change, rows = r->other_rows.change, factors = 0;
+	const double y = r->side[COMPARE_B].y - r->side[COMPARE_A].y;
+
+	for (size_t i = 0; i < r->n_terms; i++) {
+		terms += r->term[i].change.change;
+		found += i < r->n_findings ? r->term[i].change.change : 0;
+	}
+	for (size_t i = 0; i < r->n_row_findings; i++)
+		rows += r->row[i].change.change;
+	for (size_t i = 0; i < r->n_factors; i++)
+		factors += r->factor[i].change.change;
+	assert_true(fabs(terms - y) < 1e-9 * r->side[COMPARE_A].y);
+	assert_true(fabs(found - y) < 1e-9 * r->side[COMPARE_A].y);
+	assert_true(fabs(rows - y) < 1e-9 * r->side[COMPARE_A].y);
+	assert_true(fabs(factors - r->quantile_change.change) < 1e-6);
+}
+
+/* Is what was changed what is named? */
+static bool right(const struct compare *c, const struct scenario *s, const struct compare_result *r)
+{
+	if (s->gone && !r->change.gone)
+		return false;
+	if (s->no_rows && r->n_row_findings)
+		return false;
+	if (s->no_rows && (r->n_findings || r->change.finding))
+		return false;
+	if (s->cause &&
+	    (!r->n_findings || strcmp(compare_cause_name(c, r->term[0].cause), s->cause) != 0 ||
+	     r->term[0].kind != s->kind))
+		return false;
+	for (unsigned int k = 0; k < 2; k++)
+		if (s->row[k] && (!r->n_row_findings || strcmp(r->row[0].name[k], s->row[k]) != 0))
+			return false;
+	return true;
+}
+
+static unsigned int seeds(void)
+{
+	const char *n = getenv("COMPARE_SEEDS");
+
+	return n ? atoi(n) : 10;
+}
+
+static void test_truth(void **state)
+{
+	bool bad = false;
+
+	(void)state;
+	make_scenarios();
+	for (size_t i = 0; i < sizeof(scenario) / sizeof(*scenario); i++) {
+		unsigned int good = 0, unchanged = 0, n = seeds();
+		double detectable = 0;
+
+		for (unsigned int seed = 1; seed <= n; seed++) {
+			struct compare *c = make(&scenario[i], seed + 1000 * i);
+			struct compare_result r;
+			struct err err;
+
+			assert_int_equal(compare_finish(c, &r, &err), 0);
+			assert_sums(&r);
+			good += right(c, &scenario[i], &r);
+			unchanged += r.change.low <= 0 && r.change.high >= 0;
+			detectable += r.detectable / n;
+			compare_result_free(&r);
+			compare_free(c);
+		}
+		print_message("%-16s right in %u of %u, no change within the interval in %u; a "
+			      "change of %.1f %% is seen\n",
+			      scenario[i].name, good, n, unchanged, detectable * 100);
+		bad |= good < .9 * n;
+	}
+	assert_false(bad);
+}
+
+/* One side has none of a cause, or nothing at all. */
+static void test_edges(void **state)
+{
+	struct compare *c = compare_new(false, 10);
+	const char *name[] = { NULL };
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(compare_finish(c, &r, &err), -ENODATA);
+	assert_non_null(strstr(err.text, "A has 0 samples"));
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		for (unsigned int i = 0; i < 1000; i++) {
+			struct compare_amount a = { 1, 1, 10, 10, (s ? 500 : 100) * 10 };
+			unsigned int k = compare_cause(c, s ? "dram" : "l3");
+
+			compare_at(c, s, 0); /* no times: the order is */
+			compare_add(c, compare_row(c, name, 1), k, &a);
+			compare_latency(c, k, ibs_lat_bucket(s ? 500 : 100), 10);
+		}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_sums(&r);
+	assert_true(fabs(r.side[COMPARE_A].y - 100) < 1e-9 &&
+		    fabs(r.side[COMPARE_B].y - 500) < 1e-9);
+	for (size_t i = 0; i < r.n_terms; i++) /* neither became slower: each is on one side only */
+		assert_true(r.term[i].kind == COMPARE_OFTEN || r.term[i].change.change == 0);
+	assert_int_equal(r.n_findings, 2);
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+/* More causes and blocks than there is room for are added up. */
+static void test_limits(void **state)
+{
+	struct compare *c = compare_new(true, 10);
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		for (unsigned int i = 0; i < 5000; i++) {
+			char cause[16], row[16];
+			const char *name[] = { row };
+			struct compare_amount a = { 1, 1, 1, 1, 100 };
+
+			snprintf(cause, sizeof(cause), "cause%u", i % 200);
+			snprintf(row, sizeof(row), "row%u", i % 3000);
+			compare_at(c, s, 1 + i * 1000000000ull);
+			compare_add(c, compare_row(c, name, 1), compare_cause(c, cause), &a);
+		}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_sums(&r);
+	assert_int_equal(r.n_terms, 2 * COMPARE_CAUSES);
+	assert_true(r.side[0].blocks <= COMPARE_BLOCKS && r.side[0].blocks > COMPARE_BLOCKS / 2);
+	assert_true(fabs(r.side[0].base - 4999) < 1e-6); /* seconds */
+	assert_true(fabs(r.side[0].y - 500000 / 4999.) < 1e-6);
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+/* Counts without times vary as independent samples do. */
+static void test_spread(void **state)
+{
+	struct compare *c = compare_new(false, COMPARE_ROUNDS);
+	const char *name[] = { "x" };
+	__u64 buckets[IBS_LAT_BUCKETS] = { [50] = 9000, [80] = 1000 };
+	struct compare_amount a = { 100000, 10000, 100000, 10000, 10000 * 300. };
+	struct compare_result r;
+	struct err err;
+	double l50 = (ibs_lat_le(49) + 1 + ibs_lat_le(50)) / 2.,
+	       l80 = (ibs_lat_le(79) + 1 + ibs_lat_le(80)) / 2.,
+	       scale = 300 / (.9 * l50 + .1 * l80), error;
+
+	(void)state;
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		compare_spread(c, s, compare_row(c, name, 1), compare_cause(c, "dram"), &a,
+			       buckets);
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_sums(&r);
+	assert_int_equal(r.side[0].samples, 100000);
+	assert_true(fabs(r.side[0].y - 30) < 1e-6);
+	/* of a sum of independent latencies: the root of the sum of their squares */
+	error = scale * sqrt(2 * (9000 * l50 * l50 + 1000 * l80 * l80)) / 100000;
+	assert_true(fabs((r.change.high - r.change.low) / 2 / (2 * error) - 1) < .25);
+	assert_false(r.change.finding);
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_truth),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope diff: what changed between two measurements, and why. */
+#include "cmd.h"
+#include "base/choice.h"
+#include "base/exit_status.h"
+#include "diff/diff.h"
+#include "view/pager.h"
+
+#define ROUNDS COMPARE_ROUNDS
+
+struct cmd {
+	struct sampling_opts sampling;
+	struct recorded in;
+	struct diff diff;
+	struct diff_print print;
+	struct screen screen;
+	const char *expr[COMPARE_SIDES];
+	bool has_per;
+};
+
+static int set_keys(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	c->diff.by_default = false;
+	return report_keys_parse(arg, c->diff.by, &c->diff.n_by, err);
+}
+
+static int set_causes(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+	int ret = report_keys_parse(arg, c->diff.causes, &c->diff.n_causes, err);
+
+	c->diff.causes_by_default = false;
+	if (ret)
+		return ret;
+	if (report_keys_flags(c->diff.causes, c->diff.n_causes) &
+	    (KEY_ADDRESS | REPORT_NEEDS_TASKS))
+		return err_set(
+			err, -EINVAL,
+			"--causes: takes keys of what the hardware did, as src, op, mem_node, "
+			"distance; give names of programs with --by");
+	return 0;
+}
+
+static int set_format(void *ctx, unsigned int format, const char *arg, struct err *err)
+{
+	(void)arg;
+	return format_set(&((struct cmd *)ctx)->print.format, format, err);
+}
+
+static int set_per(void *ctx, const char *arg, struct err *err)
+{
+	const struct choices per = { "--per", "unit", diff_per_name, DIFF_PER_N };
+	struct cmd *c = ctx;
+	unsigned int value = 0;
+	int ret = choice_parse(&per, arg, &value, err);
+
+	c->diff.per = value;
+	c->has_per = !ret;
+	return ret;
+}
+
+/* clang-format off: a row is a row */
+static const struct option_row diff_options[] = {
+	{ "a", 0, "EXPR",
+	  "A is what this filter selects of the recording; see `ibscope help filter`",
+	  OPTION_WORD(struct cmd, expr[COMPARE_A]) },
+	{ "b", 0, "EXPR", "B is what this filter selects",
+	  OPTION_WORD(struct cmd, expr[COMPARE_B]) },
+	{ "by", 0, "KEY,..",
+	  "keys of the second table; default container,comm,symbol, or those that JSON has",
+	  set_keys },
+	{ "causes", 0, "KEY,..",
+	  "keys of what a cause is, such as src,op; default src, of ibs_fetch fetch", set_causes },
+	{ "per", 0, "UNIT", "what the cycles are divided by: ops (default), access or second",
+	  set_per },
+	{ "top", 0, "N", "only the first N rows of the second table; by default as many as fit",
+	  OPTION_NUMBER(struct cmd, print.top, 1, SIZE_MAX), .what = "rows" },
+	FORMAT_TABLE(FORMAT_OPTION)
+};
+/* clang-format on */
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope diff [options] A B\n"
+		   "       ibscope diff [options] --a EXPR --b EXPR FILE\n\n"
+		   "Say by how much B waits more than A, for which causes, and where. A and B are "
+		   "recordings, or files\nof `hist --json` or `ctl snapshot --json`. The causes "
+		   "add up "
+		   "to the difference; '~' is noise.\n\n"
+		   "  ibscope diff before.data after.data\n"
+		   "  ibscope diff --a 'container == canary' --b 'container == stable' FILE\n"
+		   "  ibscope diff --causes src,op --by comm before.data after.data\n\n");
+	options_help(f, sets, n);
+	fprintf(f, "\nExit status: 0 done, 1 failed, or not comparable or too few samples; 2 wrong "
+		   "usage.\n");
+}
+
+static int check(void *cmd, struct err *err)
+{
+	struct cmd *c = cmd;
+	const bool exprs = c->expr[0] || c->expr[1];
+	const int want = exprs && c->in.input.n_files < 2 ? 1 : 2;
+	const bool fetch = sampling_of_fetch(&c->sampling);
+
+	if (c->in.input.from_option && want == 2)
+		return err_set(err, -EINVAL, "-i: diff takes two files as arguments, A and B");
+	if (c->in.input.n_files != want && !(want == 1 && c->in.input.from_option))
+		return err_set(
+			err, -EINVAL,
+			"%d files given: give two, A and B; or one, with --a EXPR and --b EXPR",
+			c->in.input.n_files);
+	if (want == 1 && (!c->expr[0] || !c->expr[1]))
+		return err_set(err, -EINVAL, "--a and --b belong together, for one recording");
+	if (c->diff.causes_by_default)
+		c->diff.causes[0] = fetch ? LABEL_FETCH : LABEL_SRC;
+	return report_keys_check(c->diff.by, c->diff.n_by, fetch, err)
+		       ?: report_keys_check(c->diff.causes, c->diff.n_causes, fetch, err);
+}
+
+static const char *file_of(const struct cmd *c, enum compare_side side)
+{
+	const struct recorded_input *in = &c->in.input;
+
+	return in->n_files == 2 ? in->files[side] : in->file;
+}
+
+/* The selection of a side: that of both, and its own expression. */
+static int select_side(struct cmd *c, enum compare_side side, struct sampling_opts *s,
+		       struct err *err)
+{
+	struct filter *filter = &s->select.filter[sampling_of_fetch(s)], own;
+	const char *both = filter->text;
+	char *text;
+	int ret;
+
+	if (!c->expr[side])
+		return 0;
+	text = both ? xasprintf("(%s) && (%s)", both, c->expr[side]) : xstrdup(c->expr[side]);
+	const struct filter_part part = { side ? "--b" : "--a", text, IBS_OUTCOME_FILTERED_EXPR,
+					  sampling_of_fetch(s) };
+
+	ret = filter_compile(&part, 1, &own, err);
+	free(text);
+	if (ret)
+		c->in.usage = true;
+	else
+		*filter = own;
+	return ret;
+}
+
+static int read_recording(struct cmd *c, enum compare_side side, struct err *err)
+{
+	struct recorded in = { .input = c->in.input,
+			       .symbols_opts = c->in.symbols_opts,
+			       .options = c->in.options };
+	const unsigned int flags = report_keys_flags(c->diff.by, c->diff.n_by);
+	struct sampling_opts s = c->sampling;
+	int ret = select_side(c, side, &s, err);
+
+	if (ret)
+		return ret;
+	in.input.file = file_of(c, side);
+	in.places = flags & KEY_DATA;
+	ret = recorded_start(&in, &s, flags & REPORT_NEEDS_TASKS, flags & REPORT_NEEDS_SYMBOLS,
+			     err);
+	ret = ret ?: diff_add_recording(&c->diff, side, &in, err);
+	if (!ret && !trace_end(in.trace)->whole)
+		log_warn("%s is incomplete: %s", in.input.file, trace_end(in.trace)->missing);
+	if (!ret && !in.head.selected)
+		recorded_nothing(in.replay, NULL);
+	c->in.usage |= in.usage;
+	if (c->expr[side])
+		filter_free(&s.select.filter[sampling_of_fetch(&s)]);
+	in.options = NULL; /* borrowed */
+	recorded_close(&in);
+	return ret;
+}
+
+static int read_side(struct cmd *c, enum compare_side side, struct err *err)
+{
+	const char *file = file_of(c, side);
+	struct replay_opts selection;
+
+	c->diff.about[side].file = file;
+	c->diff.about[side].selection = c->expr[side];
+	if (!diff_is_counts(file))
+		return read_recording(c, side, err);
+	recorded_selection(&c->sampling, &selection);
+	if (replay_selects(&selection) || c->expr[side]) {
+		c->in.usage = true;
+		return err_set(err, -EINVAL,
+			       "%s has counts, of which nothing can be selected: leave out the "
+			       "selection, or give a recording",
+			       file);
+	}
+	return diff_add_counts(&c->diff, side, file, err);
+}
+
+static int read_all(struct cmd *c, struct err *err)
+{
+	int ret = 0;
+
+	compare_free(c->diff.compare);
+	c->diff.compare = compare_new(c->diff.per == DIFF_PER_SECOND, ROUNDS);
+	for (unsigned int s = 0; s < COMPARE_SIDES && !ret; s++)
+		ret = read_side(c, s, err);
+	return ret;
+}
+
+/* Samples without a period stand for one access each. */
+static int read_with_any_unit(struct cmd *c, struct err *err)
+{
+	int ret = read_all(c, err);
+
+	if (ret != -EAGAIN)
+		return ret;
+	if (c->has_per)
+		return err_set(err, -EINVAL,
+			       "--per %s: a side does not say for how many ops its samples stand; "
+			       "use --per access",
+			       diff_per_name(c->diff.per));
+	if (!strcmp(file_of(c, 0), "-") || !strcmp(file_of(c, 1), "-"))
+		return err_set(err, -EINVAL, "standard input has no periods; use --per access");
+	c->diff.per = DIFF_PER_ACCESS;
+	return read_all(c, err);
+}
+
+static int choose_keys(struct cmd *c, struct err *err)
+{
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		if (diff_is_counts(file_of(c, s)))
+			return diff_keys_of_counts(&c->diff, file_of(c, s), err);
+	return 0;
+}
+
+static void print_next(const struct cmd *c, const struct compare_result *r)
+{
+	const struct compare_where *w = r->row;
+	const struct recorded_input b = { .file = file_of(c, COMPARE_B) };
+	const char *file = recorded_again(&b);
+	const char *cause =
+		r->n_findings ? compare_cause_name(c->diff.compare, r->term[0].cause) : "";
+
+	if (c->print.format || !r->n_findings || diff_is_counts(file_of(c, COMPARE_B)))
+		return;
+	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
+		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&
+		    !sampling_of_fetch(&c->sampling))
+			screen_next(stdout, &c->screen, "annotate", "-i", file, w->name[k], NULL);
+	if (strstr(cause, "remote"))
+		screen_next(stdout, &c->screen, "numa", file, NULL);
+	else
+		screen_next(stdout, &c->screen, "report", file,
+			    sampling_of_fetch(&c->sampling) ? "--event=ibs_fetch//" : "", "--by",
+			    sampling_of_fetch(&c->sampling) ? "comm,fetch" : "comm,src", NULL);
+}
+
+static int show(struct cmd *c, const struct compare_result *r, struct err *err)
+{
+	struct pager pager = { .f = stdout, .to = stdout };
+
+	screen_of(stdout, &c->screen);
+	c->print.screen = &c->screen;
+	if (format_is_text(c->print.format))
+		pager_open(&pager, stdout);
+	diff_print(pager.f, &c->print, &c->diff, r);
+	print_next(c, r);
+	return pager_close(&pager, err);
+}
+
+static int run(void *cmd)
+{
+	struct cmd *c = cmd;
+	struct compare_result result = {};
+	struct err err = { "" };
+	int ret;
+
+	c->diff.max_memory = c->in.input.max_memory;
+	ret = choose_keys(c, &err);
+
+	ret = ret ?: read_with_any_unit(c, &err);
+	ret = ret ?: diff_check(&c->diff, &err);
+	ret = ret ?: compare_finish(c->diff.compare, &result, &err);
+	ret = ret ?: show(c, &result, &err);
+	if (ret)
+		log_error("%s", err.text);
+	compare_result_free(&result);
+	compare_free(c->diff.compare);
+	return ret ? c->in.usage ? EXIT_USAGE : EXIT_FAILED : EXIT_DONE;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct cmd c = {
+		.in.input = { .takes_several = true, .takes_fetch = true },
+		.diff = { .by = { LABEL_CONTAINER, LABEL_COMM, LABEL_SYMBOL },
+			  .n_by = 3,
+			  .n_causes = 1,
+			  .by_default = true,
+			  .causes_by_default = true },
+	};
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Comparison", diff_options, ARRAY_SIZE(diff_options), &c },
+		.cmd = &c,
+		.symbols = true,
+		.usage = usage,
+		.check = check,
+		.run = run,
+	};
+
+	return recorded_command(&command, argc, argv);
+}
