@@ -18,6 +18,7 @@ COMMANDS = (
     ('report', '--folded', 'total'), ('report', '--html', '{out}'), ('report', '--pprof', '{out}'), ('c2c',), ('numa',),
     ('dump', '--events'), ('replay', '--by', 'comm,cgroup,cpu'), ('replay', '--cgroup', '/**/x*/**'),
     ('export', '-o', '{out}', '-i'), ('annotate', 'main', '-i'), ('merge', '-o', '{out}'), ('top', '--once', '-i'),
+    ('diff', '--by', 'comm,pid,ip', '{same}'),
 )
 # what must be refused by name, and not only survived
 REFUSED = {
@@ -56,7 +57,7 @@ class Bombs(unittest.TestCase):
         path = self.write(name)
         want = [text for text, names in REFUSED.items() if name in names]
         for command in COMMANDS:
-            args = [a.format(out=self.out) for a in command]
+            args = [a.format(out=self.out, same=path) for a in command]
             with self.subTest(bomb=name, args=args):
                 status, err, cpu, peak = self.run_limited(*args, path)
                 self.assertIn(status, (0, 1), err)
@@ -75,7 +76,7 @@ class Bombs(unittest.TestCase):
         for command in COMMANDS:
             if command[0] in ('top', 'numa', 'export') or command[-1] in ('total', '/**/x*/**'):
                 continue  # they need no names
-            args = [a.format(out=self.out) for a in command]
+            args = [a.format(out=self.out, same=path) for a in command]
             with self.subTest(args=args):
                 status, err, _, peak = self.run_limited(*args[:1], '--max-memory', '32', *args[1:], path)
                 if status:

@@ -22,13 +22,14 @@ COMMANDS = {
     'dump': ('dump', '--events', '--json'), 'replay': ('replay', '--by', 'comm,cgroup,cpu'),
     'perf': ('export', '--perf-data', '{out}', '-i'), 'hwloc': ('export', '--hwloc', '{out}', '-i'),
     'annotate': ('annotate', 'main', '-i'), 'merge': ('merge', '-o', '{out}'), 'top': ('top', '--once', '-i'),
+    'diff': ('diff', '{same}'), 'sources': ('diff', '--per', 'access', '--causes', 'src,op,mem_node', '{same}'),
 }
 
 
 def run(args, path):
     """Return: (status, stderr); the status of a sanitizer's report is the one of a failure."""
     with tempfile.TemporaryDirectory(prefix='ibscope-corpora.') as d:
-        args = [a.format(out=os.path.join(d, 'out')) for a in args]
+        args = [a.format(out=os.path.join(d, 'out'), same=path) for a in args]
         p = subprocess.run([ibscope.IBSCOPE, *args, path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, timeout=TIMEOUT_S, check=False)
         return p.returncode, p.stderr.decode(errors='replace')
