@@ -65,6 +65,11 @@ const char *suggestion_text(struct suggestion *s)
 	return s->text;
 }
 
+static const char *name_at(const struct choices *c, unsigned int i)
+{
+	return c->names ? c->names[i] : c->name(i);
+}
+
 static int unknown(const struct choices *c, const char *text, const char *at, size_t len,
 		   struct err *err)
 {
@@ -75,8 +80,8 @@ static int unknown(const struct choices *c, const char *text, const char *at, si
 	for (unsigned int i = 0; i < c->n; i++) {
 		size_t n = strlen(known);
 
-		suggestion_offer(&s, c->name(i));
-		snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", c->name(i));
+		suggestion_offer(&s, name_at(c, i));
+		snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", name_at(c, i));
 	}
 	if (at > text)
 		snprintf(where, sizeof(where), " column %td:", at - text + 1);
@@ -89,7 +94,7 @@ static int unknown(const struct choices *c, const char *text, const char *at, si
 static bool find(const struct choices *c, const char *at, size_t len, unsigned int *which)
 {
 	for (unsigned int i = 0; i < c->n; i++) {
-		if (strlen(c->name(i)) == len && !memcmp(c->name(i), at, len)) {
+		if (strlen(name_at(c, i)) == len && !memcmp(name_at(c, i), at, len)) {
 			*which = i;
 			return true;
 		}

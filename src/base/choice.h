@@ -27,6 +27,7 @@ struct choices {
 	const char *what;   /* singular noun for messages */
 	const char *(*name)(unsigned int i);
 	unsigned int n;
+	const char *const *names; /* instead of `name` */
 };
 
 /**

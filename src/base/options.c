@@ -364,7 +364,8 @@ static void put_option(FILE *f, char letter, const char *name, const char *arg, 
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets)
 {
 	for (size_t s = 0; s < n_sets; s++) {
-		fprintf(f, "\n%s:\n", sets[s].title);
+		if (sets[s].title)
+			fprintf(f, "\n%s:\n", sets[s].title);
 		for (size_t i = 0; i < sets[s].n; i++) {
 			const struct option_row *r = &sets[s].rows[i];
 

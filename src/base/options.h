@@ -59,7 +59,7 @@ struct option_row {
 /* clang-format on */
 
 struct option_set {
-	const char *title; /* of the section in the help */
+	const char *title; /* of the section in the help; NULL: continues the one before */
 	const struct option_row *rows;
 	size_t n;
 	void *ctx; /* target of the rows */

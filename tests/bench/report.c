@@ -130,7 +130,7 @@ static int write_file(int fd, __u64 n, struct err *err)
 /* What the command does, without its output. @keys NULL: only read. */
 static int run(const char *file, const char *keys, __u64 *n, struct err *err)
 {
-	struct report_order order = { .sort = REPORT_COLUMN_TOTAL };
+	struct report_order order = { .sort = TABLE_TOTAL };
 	struct report_opts opts = { 0 };
 	struct symbols_opts symbols_opts;
 	struct symbols *symbols = NULL;

@@ -64,7 +64,7 @@ static int bench(unsigned int groups, unsigned int samples, unsigned int interva
 	struct top_source_info info = { .hist = { .source = "sim", .event = "ibs_op" },
 					.by = IBS_BY_CGROUP,
 					.by_possible = IBS_BY_CGROUP };
-	const struct top_opts opts = { .sort = TABLE_CYCLES, .interval_s = 1, .info = &info };
+	const struct top_opts opts = { .view.sort = TABLE_CYCLES, .interval_s = 1, .info = &info };
 	struct ibs_state *state =
 		aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
 	struct ibs_slot_owner *owners = calloc(groups + 1, sizeof(*owners));

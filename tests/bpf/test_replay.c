@@ -609,7 +609,7 @@ static void count_all(const struct choice *c, const struct world *w, struct tall
 static char *replayed(const struct world *w, const struct choice *c, struct rows *rows,
 		      struct snapshot *snap)
 {
-	struct hist_view view = { .format = FORMAT_JSON };
+	struct hist_view view = { .opts.format = FORMAT_JSON };
 	struct hist_info info = { .source = "replay", .event = "e", .metric = c->opts.metric };
 	struct trace *t = NULL;
 	struct replay *r = NULL;
@@ -625,7 +625,7 @@ static char *replayed(const struct world *w, const struct choice *c, struct rows
 	assert_int_equal(ledger_residual(&snap->ledger), 0);
 	rows_build(snap, c->labels, name_of, r, rows);
 	check(hist_print(f, &view, &info, snap, c->labels, name_of, r, &err), &err);
-	view.format = FORMAT_CSV;
+	view.opts.format = FORMAT_CSV;
 	check(hist_print(f, &view, &info, snap, c->labels, name_of, r, &err), &err);
 	fclose(f);
 	assert_true(trace_end(t)->whole);

@@ -248,7 +248,7 @@ static void test_model(void **state)
 					  "tid,cpu",	"comm",	  "ip",		  "line",
 					  "line,cpu",	"event",  "event,op,src", "prefetch",
 					  "op,prefetch" };
-	struct report_order order = { .sort = REPORT_COLUMN_TOTAL };
+	struct report_order order = { .sort = TABLE_TOTAL };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
@@ -273,9 +273,8 @@ static void test_model(void **state)
 static void test_rest(void **state)
 {
 	const struct report_order orders[] = {
-		{ REPORT_COLUMN_SAMPLES, 3, 0 },	 { REPORT_COLUMN_MEAN, 0, 300 },
-		{ REPORT_COLUMN_MAX, 2, 300 },		 { REPORT_COLUMN_P99, 1000, 0 },
-		{ REPORT_COLUMN_TOTAL, 0, SAMPLES + 1 },
+		{ TABLE_SAMPLES, 3, 0 }, { TABLE_MEAN, 0, 300 },	  { TABLE_MAX, 2, 300 },
+		{ TABLE_P99, 1000, 0 },	 { TABLE_TOTAL, 0, SAMPLES + 1 },
 	};
 	struct report *r = make("src,op", IBS_METRIC_DC_MISS_LAT, false);
 
@@ -308,7 +307,7 @@ static void test_rest(void **state)
 static void test_space(void **state)
 {
 	struct report_opts opts = { .info = &info, .tasks = tasks };
-	struct report_order order = { .sort = REPORT_COLUMN_SAMPLES };
+	struct report_order order = { .sort = TABLE_SAMPLES };
 	struct trace_event ev = samples[0];
 	struct report_table t;
 	struct report *r;
@@ -338,7 +337,9 @@ static void test_space(void **state)
 
 static void test_parse(void **state)
 {
-	enum report_column columns[REPORT_COLUMN_N];
+	struct option_row rows[VIEW_OPTIONS_MAX];
+	struct view_opts view = { 0 };
+	const struct option_set set = view_options(rows, VIEW_OPTIONS_ALL, &report_columns, &view);
 	enum label keys[LABEL_ALL];
 	struct err err = { "" };
 	unsigned int n;
@@ -350,9 +351,10 @@ static void test_parse(void **state)
 	assert_int_equal(report_keys_parse("src,", keys, &n, &err), -22);
 	assert_non_null(strstr(err.text, "column 5"));
 	assert_int_equal(report_keys_parse("", keys, &n, NULL), -22);
-	assert_int_equal(report_columns_parse("--columns", "mean,p99", columns, &n, NULL), 0);
-	assert_int_equal(columns[1], REPORT_COLUMN_P99);
-	assert_int_equal(report_columns_parse("--sort", "src", columns, &n, &err), -22);
+	assert_int_equal(options_one("columns", "mean,p99", &set, 1, NULL), 0);
+	assert_int_equal(view.n_columns, 2);
+	assert_int_equal(view.columns[1], TABLE_P99);
+	assert_int_equal(options_one("sort", "src", &set, 1, &err), -22);
 	assert_non_null(strstr(err.text, "--sort"));
 	assert_non_null(strstr(err.text, "p99"));
 }
@@ -361,7 +363,7 @@ static void test_parse(void **state)
 static void test_absent_registers(void **state)
 {
 	struct report_opts opts = { .info = &info, .tasks = tasks };
-	struct report_order order = { .sort = REPORT_COLUMN_SAMPLES };
+	struct report_order order = { .sort = TABLE_SAMPLES };
 	struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .sample.op.cpu.caps = CAPS };
 	struct report_table t;
 	struct report *r;

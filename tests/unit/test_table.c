@@ -221,13 +221,13 @@ static void test_golden_of_options(void **state)
 	const struct screen plain = { .width = 100 },
 			    color = { .width = 100, .color = true, .utf8 = true },
 			    low = { .width = 100, .height = 24, .utf8 = true };
-	const struct hist_view none = {}, full = { .histograms = true, .top = 2 },
-			       chosen = { .columns = { TABLE_P99, TABLE_OPS, TABLE_MEAN,
-						       TABLE_VALID },
-					  .n_columns = 4,
-					  .sort = TABLE_DRAM,
-					  .has_sort = true,
-					  .top = 6 };
+	const struct hist_view none = {}, full = { .histograms = true, .opts.top = 2 },
+			       chosen = { .opts = { .columns = { TABLE_P99, TABLE_OPS, TABLE_MEAN,
+								 TABLE_VALID },
+						    .n_columns = 4,
+						    .sort = TABLE_DRAM,
+						    .has_sort = true,
+						    .top = 6 } };
 	struct made m;
 	char *text;
 
@@ -373,8 +373,8 @@ static void test_misses(void **state)
 	assert_null(strstr(text, "WALK"));
 	free(text);
 
-	memcpy(view.columns, asked, sizeof(asked));
-	view.n_columns = 3;
+	memcpy(view.opts.columns, asked, sizeof(asked));
+	view.opts.n_columns = 3;
 	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
 	assert_int_equal(count(text, " –"), 3);
 	free(text);
@@ -386,7 +386,7 @@ static void test_misses(void **state)
 	s->open = 10;
 	m.s.groups[0].has_tlb = true;
 	m.s.groups[0].tlb.l2_miss = 5;
-	view.n_columns = 0;
+	view.opts.n_columns = 0;
 	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
 	assert_non_null(strstr(text, "12.5%"));
 	assert_non_null(strstr(text, " 2.5 "));
@@ -486,7 +486,7 @@ static void set_group(struct made *m, size_t i, __u64 samples, __u64 latency)
 static void test_few_samples(void **state)
 {
 	const struct screen screen = { .width = 100, .utf8 = true, .color = true };
-	const struct hist_view view = {}, all = { .top = 20 };
+	const struct hist_view view = {}, all = { .opts.top = 20 };
 	struct made m;
 	struct table t;
 	char *text;
@@ -732,12 +732,12 @@ static void test_fetches(void **state)
 	table_build(&s, IBS_METRIC_FETCH_LAT, TABLE_LABELS, TABLE_CYCLES, 0, fetch_namer, NULL, &t);
 	assert_int_equal(t.n, 2);
 	assert_string_equal(t.row[0].name[0], "/web");
-	assert_true(fabs(table_aborted(&t.row[0]) - 110.0 / 1200) < 1e-9);
-	assert_true(fabs(table_walk(&t.row[0]) - 90.0 / 1090) < 1e-9);
+	assert_true(fabs(table_value(&t, &t.row[0], TABLE_ABORTED) - 110.0 / 1200) < 1e-9);
+	assert_true(fabs(table_value(&t, &t.row[0], TABLE_WALK) - 90.0 / 1090) < 1e-9);
 	assert_true(t.row[0].dram == 0);
 	/* 3000 + 3000 of 3000 + 3000 + 2000 cycles */
 	assert_true(fabs(t.row[1].dram - 0.75) < 1e-9);
-	assert_true(table_walk(&t.row[1]) == 0.4);
+	assert_true(table_value(&t, &t.row[1], TABLE_WALK) == 0.4);
 	table_free(&t);
 
 	/* 12000 of 22000 cycles are of 120 walks; 90 L3 misses are too few */

@@ -2,7 +2,6 @@
 /* ibscope annotate: source and assembly of a function, with the cost of its instructions. */
 #include "cmd.h"
 #include "annotate/annotate_print.h"
-#include "base/choice.h"
 #include "base/output_file.h"
 #include "input/recorded.h"
 #include "view/pager.h"
@@ -13,27 +12,9 @@ struct cmd {
 	struct annotate_opts opts;
 	struct annotate_print print;
 	const char *html_path; /* NULL: no HTML */
-	bool json;
+	struct view_opts view;
 	struct annotate *annotate;
 };
-
-static const char *column_at(unsigned int i)
-{
-	return annotate_column_name(i);
-}
-
-static int set_columns(void *ctx, const char *arg, struct err *err)
-{
-	const struct choices c = { "--columns", "column", column_at, ANNOTATE_COLUMN_N };
-	struct cmd *cmd = ctx;
-	unsigned int column[ANNOTATE_COLUMN_N], n = 0;
-	int ret = choice_list_parse(&c, arg, column, &n, err);
-
-	cmd->print.columns = 0;
-	for (unsigned int i = 0; !ret && i < n; i++)
-		cmd->print.columns |= 1U << column[i];
-	return ret;
-}
 
 /* clang-format off: a row is a row */
 static const struct option_row annotate_options[] = {
@@ -41,16 +22,10 @@ static const struct option_row annotate_options[] = {
 	  OPTION_WORD(struct cmd, opts.object) },
 	{ "all", 0, NULL, "print all instructions, also those far from any sample",
 	  OPTION_FLAG(struct cmd, print.all) },
-	{ "columns", 0, "COLUMN,..",
-	  "columns of text; default the first four that are known of share, "
-	  "samples, mean, dram and miss_cycles",
-	  set_columns },
 	{ "intel", 0, NULL, "use Intel's syntax instead of AT&T's",
 	  OPTION_FLAG(struct cmd, opts.intel) },
 	{ "html", 0, "FILE", "write one self-contained HTML file",
 	  OPTION_WORD(struct cmd, html_path) },
-	{ "json", 0, NULL, "print one JSON object; unknown values are null",
-	  OPTION_FLAG(struct cmd, json) },
 };
 /* clang-format on */
 
@@ -66,7 +41,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"  ibscope annotate -i FILE walk_list\n"
 		"  ibscope annotate --src dram --html walk.html walk_list\n");
 	options_help(f, sets, n);
-	annotate_terms(f);
+	columns_help(f, &annotate_columns);
 	fprintf(f, "\nSamples of ops have exact addresses. Exit status: 0 done, 1 failed or the "
 		   "recording is incomplete;\n2 wrong usage.\n");
 }
@@ -104,7 +79,7 @@ static int print(struct cmd *c, struct err *err)
 	c->print.file = recorded_again(&c->in.input);
 	if (c->html_path)
 		return write_html(c, err);
-	if (c->json) {
+	if (c->view.format == FORMAT_JSON) {
 		annotate_print_json(stdout, &c->print, c->annotate);
 	} else {
 		pager_open(&pager, stdout);
@@ -122,6 +97,7 @@ static int run(void *cmd)
 
 	screen_of(stdout, &screen);
 	c->print.screen = &screen;
+	c->print.view = &c->view;
 	c->opts.name = c->in.input.argument && c->in.input.n_files ? c->in.input.files[0] : NULL;
 	c->opts.metric = c->sampling.event[0].metric;
 	ret = ret ?: read_all(c, &err);
@@ -139,7 +115,7 @@ static int check(void *cmd, struct err *err)
 {
 	struct cmd *c = cmd;
 
-	return c->json && c->html_path
+	return c->view.format && c->html_path
 		       ? err_set(err, -EINVAL, "--json and --html exclude each other")
 		       : 0;
 }
@@ -147,10 +123,12 @@ static int check(void *cmd, struct err *err)
 int cmd_annotate(int argc, char **argv)
 {
 	struct cmd c = { .in.input.argument = "FUNCTION" };
+	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,
 		.own = { "Function", annotate_options, ARRAY_SIZE(annotate_options), &c },
+		.view = view_options(view, "columns json", &annotate_columns, &c.view),
 		.cmd = &c,
 		.symbols = true,
 		.usage = usage,

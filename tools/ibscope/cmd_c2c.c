@@ -4,38 +4,25 @@
 #include "live_lines/live_lines.h"
 #include "live_lines/served_lines.h"
 #include "cmd_hist.h"
-#include "base/choice.h"
 #include "base/num.h"
 #include "collector/control.h"
 #include "input/recorded.h"
 #include "view/pager.h"
 #include "where/lines_print.h"
 
+#define FORMATS "top sort columns csv json"
+
 struct cmd {
 	struct sampling_opts sampling;
 	struct recorded in;
 	struct lines_print print;
 	struct screen screen;
-	bool csv, json;
 	bool live;	    /* for --help: cmd_c2c() looks for it */
 	bool found, missed; /* --line, in any interval */
 	__u32 feed;
 	const char *control;
 	struct line_set *lines;
 };
-
-static const char *column_at(unsigned int i)
-{
-	return lines_column_name(i);
-}
-
-static int set_columns(void *ctx, const char *arg, struct err *err)
-{
-	const struct choices c = { "--columns", "column", column_at, LINES_COLUMN_N };
-	struct lines_print *p = &((struct cmd *)ctx)->print;
-
-	return choice_list_parse(&c, arg, (unsigned int *)p->columns, &p->n_columns, err);
-}
 
 static int set_feed(void *ctx, const char *arg, struct err *err)
 {
@@ -64,20 +51,8 @@ static const struct option_row c2c_options[] = {
 	  "the lines of a collector with --hot-lines, such as that of " CONTROL_PATH "; root only",
 	  OPTION_WORD(struct cmd, control) },
 	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
-	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
-	  OPTION_CHOICE(struct cmd, print.sort, "column", column_at, LINES_COLUMN_N) },
 	{ "all", 0, NULL, "text: also list lines of one thread or CPU",
 	  OPTION_FLAG(struct cmd, print.all) },
-	{ "columns", 0, "COLUMN,..", "columns to print, in this order; by default as many as fit",
-	  set_columns },
-	{ "top", 0, "N",
-	  "only the first N rows, and the sum of the others; by default as many as fit the "
-	  "terminal, 20 in a pipe; --csv and --json: all",
-	  OPTION_NUMBER(struct cmd, print.top, 1, SIZE_MAX), .what = "rows" },
-	{ "csv", 0, NULL, "a table for programs; what is not known is empty",
-	  OPTION_FLAG(struct cmd, csv) },
-	{ "json", 0, NULL, "one JSON object; what is not known is null",
-	  OPTION_FLAG(struct cmd, json) },
 	{ "feed", 0, "LIST", "with --live, " LIVE_LINES_FEED_HELP, set_feed },
 	{ "live", 0, NULL, "sample now rather than read a recording",
 	  OPTION_FLAG(struct cmd, live) },
@@ -140,7 +115,7 @@ static int print(struct cmd *c, struct err *err)
 	c->print.head = &c->in.head;
 	c->print.tasks = c->in.tasks;
 	c->print.symbols = c->in.symbols;
-	if (c->print.format == FORMAT_TEXT)
+	if (c->print.view.format == FORMAT_TEXT)
 		pager_open(&pager, stdout);
 	ret = lines_print(pager.f, &c->print, lines, err);
 	return pager_close(&pager, err) ?: ret;
@@ -150,9 +125,8 @@ static void prepare_print(struct cmd *c)
 {
 	screen_of(stdout, &c->screen);
 	c->print.screen = &c->screen;
-	c->print.format = c->csv ? FORMAT_CSV : c->json ? FORMAT_JSON : FORMAT_TEXT;
-	if (c->print.format == FORMAT_TEXT && !c->print.top)
-		c->print.top = recorded_rows(&c->screen);
+	if (c->print.view.format == FORMAT_TEXT && !c->print.view.top)
+		c->print.view.top = recorded_rows(&c->screen);
 }
 
 static int run(void *cmd)
@@ -175,11 +149,6 @@ static int run(void *cmd)
 	return recorded_status(&c->in, ret, &err);
 }
 
-static int check_format(const struct cmd *c, struct err *err)
-{
-	return c->csv && c->json ? err_set(err, -EINVAL, "--csv and --json exclude each other") : 0;
-}
-
 static int check(void *cmd, struct err *err)
 {
 	const struct cmd *c = cmd;
@@ -187,7 +156,7 @@ static int check(void *cmd, struct err *err)
 	if (c->feed)
 		return err_set(err, -EINVAL,
 			       "--feed: a recording has all samples; it needs --live");
-	return check_format(c, err) ?: live_lines_check_selection(&c->sampling.select, err);
+	return live_lines_check_selection(&c->sampling.select, err);
 }
 
 static const char live_usage[] =
@@ -203,7 +172,7 @@ static int prepare_live(void *arg, struct sampling_opts *s, struct err *err)
 {
 	struct cmd *c = arg;
 
-	return check_format(c, err) ?: live_lines_prepare(s, c->feed, err);
+	return live_lines_prepare(s, c->feed, err);
 }
 
 static int print_live(void *arg, struct session *s, const struct snapshot *interval,
@@ -223,10 +192,13 @@ static int print_live(void *arg, struct session *s, const struct snapshot *inter
 
 static int c2c_live(int argc, char **argv)
 {
-	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
+	struct cmd c = { .print.view.sort = TABLE_CYCLES };
 	const struct interval_printer printer = {
 		/* all but --control, which is the first */
-		.output = { "Lines", c2c_options + 1, ARRAY_SIZE(c2c_options) - 1, &c },
+		.own = { "Lines", c2c_options + 1, ARRAY_SIZE(c2c_options) - 1, &c },
+		.formats = FORMATS,
+		.of = &lines_columns,
+		.view = &c.print.view,
 		.usage = live_usage,
 		.prepare = prepare_live,
 		.print = print_live,
@@ -258,11 +230,12 @@ static int ask(struct cmd *c, struct served_answer *a, struct err *err)
 /* Lines of a running collector. What selects samples was given to that. */
 static int c2c_control(int argc, char **argv)
 {
-	struct cmd c = { .print = { .sort = LINES_COLUMN_CYCLES,
-				    .metric = IBS_METRIC_DC_MISS_LAT } };
+	struct cmd c = { .print = { .view.sort = TABLE_CYCLES, .metric = IBS_METRIC_DC_MISS_LAT } };
+	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct option_set sets[] = {
 		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options) - 2,
 		  &c }, /* all but --feed and --live */
+		view_options(view, FORMATS, &lines_columns, &c.print.view),
 		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
 	};
 	struct served_answer answer = { 0 };
@@ -276,7 +249,6 @@ static int c2c_control(int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		ret = err_set(&err, -EINVAL, "--control and a recording exclude each other");
-	ret = ret ?: check_format(&c, &err);
 	if (!ret) {
 		prepare_print(&c);
 		answer.path = c.control;
@@ -292,7 +264,7 @@ static int c2c_control(int argc, char **argv)
 
 int cmd_c2c(int argc, char **argv)
 {
-	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
+	struct cmd c = { .print.view.sort = TABLE_CYCLES };
 
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
@@ -300,10 +272,12 @@ int cmd_c2c(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "--control", 9) && strchr("=", argv[i][9]))
 			return c2c_control(argc, argv);
+	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,
 		.own = { "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
+		.view = view_options(view, FORMATS, &lines_columns, &c.print.view),
 		.cmd = &c,
 		.symbols = true,
 		.usage = usage,

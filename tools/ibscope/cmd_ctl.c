@@ -182,7 +182,7 @@ static int choose_events(struct ctl *c, bool two, struct err *err)
 		c->event = EVENT_FETCH;
 	else if (labels_counted(c->labels, true, NULL))
 		c->event = EVENT_OP;
-	if (c->event || c->view.format != FORMAT_CSV)
+	if (c->event || c->view.opts.format != FORMAT_CSV)
 		return 0;
 	err_set(err, -EINVAL,
 		"--csv: two events have different columns: use --json, or choose one with -e");
@@ -287,7 +287,7 @@ static const struct verb {
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-#define SETS 2
+#define SETS 3
 
 static void usage(FILE *f, const struct option_set *sets)
 {
@@ -300,6 +300,7 @@ static void usage(FILE *f, const struct option_set *sets)
 		fprintf(f, "  %-18s %s\n", left, verbs[i].help);
 	}
 	options_help(f, sets, SETS);
+	columns_help(f, &hist_columns);
 	fprintf(f,
 		"\nOptions set live override those of the same name in file and command line "
 		"until the\ncollector exits. NAME is a long option of `ibscope serve`, without "
@@ -309,8 +310,10 @@ static void usage(FILE *f, const struct option_set *sets)
 
 static bool view_given(const struct hist_view *v)
 {
-	return (v->format && v->format != FORMAT_JSON) || v->histograms || v->top || v->has_sort ||
-	       v->n_columns;
+	const struct view_opts *o = &v->opts;
+
+	return (o->format && o->format != FORMAT_JSON) || v->histograms || o->top || o->has_sort ||
+	       o->n_columns;
 }
 
 static const struct verb *find_verb(int argc, char **argv, struct err *err)
@@ -347,7 +350,7 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 		return err_set(err, -EINVAL, "%s does not take --json", verb->name);
 	if (c->wait && !verb->wait)
 		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
-	if (c->json && format_set(&c->view.format, FORMAT_JSON, err))
+	if (c->json && format_set(&c->view.opts.format, FORMAT_JSON, err))
 		return -EINVAL;
 	if (c->event && verb->run != print_snapshot && verb->run != ledger)
 		return err_set(err, -EINVAL, "-e: %s is the same for all events", verb->name);
@@ -512,10 +515,12 @@ static void complete(int argc, char **argv)
 int cmd_ctl(int argc, char **argv)
 {
 	struct ctl c = {};
+	struct option_row rows[VIEW_OPTIONS_MAX];
 	const struct option_set sets[SETS] = {
 		{ "Options", ctl_rows, sizeof(ctl_rows) / sizeof(ctl_rows[0]), &c },
-		/* without the last row, --json, which other verbs also take */
-		{ "Output of snapshot", hist_options, hist_n_options - 1, &c.view },
+		hist_options("Output of snapshot", &c.view),
+		/* other verbs take --json, too */
+		view_options(rows, "top sort columns markdown csv", &hist_columns, &c.view.opts),
 	};
 	const struct verb *verb;
 	struct err err = { "" };

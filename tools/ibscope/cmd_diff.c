@@ -13,6 +13,7 @@ struct cmd {
 	struct recorded in;
 	struct diff diff;
 	struct diff_print print;
+	struct view_opts view;
 	struct screen screen;
 	const char *expr[COMPARE_SIDES];
 	bool has_per;
@@ -43,12 +44,6 @@ static int set_causes(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_format(void *ctx, unsigned int format, const char *arg, struct err *err)
-{
-	(void)arg;
-	return format_set(&((struct cmd *)ctx)->print.format, format, err);
-}
-
 static int set_per(void *ctx, const char *arg, struct err *err)
 {
 	const struct choices per = { "--per", "unit", diff_per_name, DIFF_PER_N };
@@ -75,9 +70,6 @@ static const struct option_row diff_options[] = {
 	  "keys of what a cause is, such as src,op; default src, of ibs_fetch fetch", set_causes },
 	{ "per", 0, "UNIT", "what the cycles are divided by: ops (default), access or second",
 	  set_per },
-	{ "top", 0, "N", "only the first N rows of the second table; by default as many as fit",
-	  OPTION_NUMBER(struct cmd, print.top, 1, SIZE_MAX), .what = "rows" },
-	FORMAT_TABLE(FORMAT_OPTION)
 };
 /* clang-format on */
 
@@ -243,7 +235,7 @@ static void print_next(const struct cmd *c, const struct compare_result *r)
 	const char *cause =
 		r->n_findings ? compare_cause_name(c->diff.compare, r->term[0].cause) : "";
 
-	if (c->print.format || !r->n_findings || diff_is_counts(file_of(c, COMPARE_B)))
+	if (c->view.format || !r->n_findings || diff_is_counts(file_of(c, COMPARE_B)))
 		return;
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
 		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&
@@ -263,6 +255,8 @@ static int show(struct cmd *c, const struct compare_result *r, struct err *err)
 
 	screen_of(stdout, &c->screen);
 	c->print.screen = &c->screen;
+	c->print.format = c->view.format;
+	c->print.top = c->view.top;
 	if (format_is_text(c->print.format))
 		pager_open(&pager, stdout);
 	diff_print(pager.f, &c->print, &c->diff, r);
@@ -301,10 +295,12 @@ int cmd_diff(int argc, char **argv)
 			  .by_default = true,
 			  .causes_by_default = true },
 	};
+	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,
 		.own = { "Comparison", diff_options, ARRAY_SIZE(diff_options), &c },
+		.view = view_options(view, "top markdown csv json", NULL, &c.view),
 		.cmd = &c,
 		.symbols = true,
 		.usage = usage,

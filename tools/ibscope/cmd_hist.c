@@ -52,6 +52,7 @@ static void printer_usage(FILE *f, const struct interval_printer *p, const struc
 {
 	fputs(p->usage, f);
 	options_help(f, sets, n);
+	columns_help(f, p->of);
 }
 
 static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
@@ -61,6 +62,7 @@ static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 		   "memory, what\nremote memory costs compared with local memory. The options are "
 		   "those of ibscope hist.\n");
 	options_help(f, sets, n);
+	columns_help(f, &hist_columns);
 }
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
@@ -70,6 +72,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "spent on\nmisses, and where its data came from: every INTERVAL, COUNT times; "
 		   "without INTERVAL\nonce, when interrupted or when COMMAND exits.\n");
 	options_help(f, sets, n);
+	columns_help(f, &hist_columns);
 	fprintf(f,
 		"\nINTERVAL is in seconds, or has a unit as in 500ms or 5m. `ibscope help filter` "
 		"lists the\nterms of --filter. Exit status: 0 done, 1 failed, 2 wrong usage; with "
@@ -190,7 +193,7 @@ static int end_interval(void *arg, unsigned int n, struct snapshot *interval,
 {
 	struct hist *h = arg;
 
-	if (n && format_is_text(h->view.format))
+	if (n && format_is_text(h->view.opts.format))
 		putchar('\n');
 	h->ledger = now->ledger;
 	return h->html ? add_html(h, interval, now->time_ns, err) : print(h, n, interval, err);
@@ -224,26 +227,26 @@ static void prepare_numa(struct hist *h)
 	if (!sel->op_mask)
 		sel->op_mask = 1U << IBS_OP_KIND_LOAD | 1U << IBS_OP_KIND_STORE |
 			       1U << IBS_OP_KIND_LOCKED | 1U << IBS_OP_KIND_PREFETCH;
-	if (h->view.n_columns || !format_is_text(h->view.format))
+	if (h->view.opts.n_columns || !format_is_text(h->view.opts.format))
 		return;
-	memcpy(h->view.columns, columns, sizeof(columns));
-	h->view.n_columns = ARRAY_SIZE(columns);
+	memcpy(h->view.opts.columns, columns, sizeof(columns));
+	h->view.opts.n_columns = ARRAY_SIZE(columns);
 }
 
-#define SETS 4
+#define SETS 5
 
 static int check_options(struct hist *h, struct err *err)
 {
 	const bool two = h->sampling.n_events == 2;
 	int ret = 0;
 
-	if (h->timestamp && !format_is_text(h->view.format))
+	if (h->timestamp && !format_is_text(h->view.opts.format))
 		ret = err_set(err, -EINVAL, "-T: works with tables only, not with --json or --csv");
-	if (!ret && h->html_path && (h->view.format || h->sampling.labels || h->timestamp))
+	if (!ret && h->html_path && (h->view.opts.format || h->sampling.labels || h->timestamp))
 		ret = err_set(err, -EINVAL, "--html excludes other formats, --by and -T");
 	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
 		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
-	if (!ret && two && h->view.format == FORMAT_CSV)
+	if (!ret && two && h->view.opts.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
 			      "--csv: two events have different columns: use --json, or one event");
 	ret = ret ?: hist_view_check(&h->view, err) ?: sampling_check(&h->sampling, err);
@@ -256,7 +259,7 @@ static int check_options(struct hist *h, struct err *err)
 		h->labels[i] = e->labels;
 		/* the keys that the kernel groups by, and the names to look up */
 		if (!e->labels)
-			e->labels = h->view.format == FORMAT_JSON
+			e->labels = h->view.opts.format == FORMAT_JSON
 					    ? labels_of_event(LABELS_DEFAULT, fetch)
 					    : TABLE_LABELS & ~TABLE_JOINED;
 	}
@@ -272,11 +275,14 @@ static void hist_close(struct hist *h)
 int hist_run(int argc, char **argv, bool numa, const struct interval_printer *printer)
 {
 	struct hist h = { .printer = printer, .session = session_new() };
+	struct option_row rows[VIEW_OPTIONS_MAX];
 	const struct option_set sets[] = {
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
-		printer ? printer->output
-			: (struct option_set){ "Output", hist_options, hist_n_options, &h.view },
+		printer ? printer->own : hist_options("Output", &h.view),
+		view_options(rows, printer ? printer->formats : VIEW_OPTIONS_ALL,
+			     printer ? printer->of : &hist_columns,
+			     printer ? printer->view : &h.view.opts),
 		{ "Intervals", own_options, printer ? 1 : ARRAY_SIZE(own_options) - !numa, &h },
 	};
 	const struct sigaction act = { .sa_handler = interrupt }; /* no SA_RESTART: see there */
@@ -309,7 +315,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = sampling_explain(&h.sampling, h.view.format == FORMAT_JSON);
+		ret = sampling_explain(&h.sampling, h.view.opts.format == FORMAT_JSON);
 		hist_close(&h);
 		return ret;
 	}

@@ -4,10 +4,15 @@
 #define IBSCOPE_CMD_HIST_H
 
 #include "session/session.h"
+#include "table/columns.h"
 
 /* Prints something else instead of the tables of hist. */
 struct interval_printer {
-	struct option_set output; /* its options */
+	/* its options: those of a view by name, and others */
+	const char *formats;
+	const struct columns *of;
+	struct view_opts *view;
+	struct option_set own;
 	const char *usage;
 	/* Called after option parsing. Return: 0, or a negative errno with @err: wrong usage. */
 	int (*prepare)(void *arg, struct sampling_opts *o, struct err *err);

@@ -22,6 +22,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "or\n`perf record --raw-samples`. Needs no privileges. '-' is standard "
 		   "input.\n");
 	options_help(f, sets, n);
+	columns_help(f, &hist_columns);
 	fprintf(f,
 		"\nCgroups have the paths that they had while recording.\nExit status: 0 done, 1 "
 		"failed or the recording is incomplete, 2 wrong usage.\n");
@@ -145,7 +146,7 @@ static int run(void *cmd)
 	c->labels = c->sampling.labels;
 	c->view.order = c->sampling.order;
 	if (!c->labels)
-		c->sampling.labels = c->view.format == FORMAT_JSON
+		c->sampling.labels = c->view.opts.format == FORMAT_JSON
 					     ? labels_of_event(LABELS_DEFAULT, fetch)
 					     : TABLE_LABELS & ~TABLE_JOINED;
 	ret = replay(c, &err);
@@ -163,10 +164,12 @@ static int check(void *cmd, struct err *err)
 int cmd_replay(int argc, char **argv)
 {
 	struct cmd c = { .in.input.takes_fetch = true };
+	struct option_row rows[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,
-		.own = { "Output", hist_options, hist_n_options, &c.view },
+		.view = view_options(rows, VIEW_OPTIONS_ALL, &hist_columns, &c.view.opts),
+		.own = hist_options("Output", &c.view),
 		.cmd = &c,
 		.groups = true,
 		.usage = usage,

@@ -124,10 +124,11 @@ int recorded_explain(const struct select_options *o);
 struct recorded_command {
 	struct sampling_opts *sampling; /* zero */
 	struct recorded *in;
-	struct option_set own; /* options of this command alone */
-	void *cmd;	       /* argument of the functions below */
-	bool groups;	       /* take options that group samples */
-	bool symbols;	       /* take options about symbols */
+	struct option_set own;	/* options of this command alone */
+	struct option_set view; /* of view_options(), or empty */
+	void *cmd;		/* argument of the functions below */
+	bool groups;		/* take options that group samples */
+	bool symbols;		/* take options about symbols */
 	void (*usage)(FILE *f, const struct option_set *sets, size_t n);
 	int (*check)(void *cmd, struct err *err); /* options that exclude each other; may be NULL */
 	int (*run)(void *cmd);			  /* Return: an exit status */

@@ -230,6 +230,7 @@ int recorded_command(const struct recorded_command *c, int argc, char **argv)
 	choose_rows(&rows, c);
 	const struct option_set sets[] = {
 		c->own,
+		c->view,
 		{ "Selection", rows.select, rows.n_select, &s->select },
 		{ "Measurement", rows.other, rows.n_other, s },
 		{ "Input", input_rows, ARRAY_SIZE(input_rows), &c->in->input },

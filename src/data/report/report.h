@@ -8,88 +8,13 @@
 
 #include "rows/rows.h"
 #include "symbols/symbols.h"
+#include "table/columns.h"
 #include "trace/tasks.h"
 
-/* When programs get a column that was not asked for; 0: always. */
-enum {
-	COLUMN_OF_OP = 1 << 0,	  /* for ibs_op */
-	COLUMN_OF_FETCH = 1 << 1, /* for ibs_fetch */
-	COLUMN_OF_DATA = 1 << 2,  /* with keys of KEY_ADDRESS: it is costly */
-	COLUMN_OF_RANKS = 1 << 3, /* of several recordings */
-	COLUMN_OF_PRICE = 1 << 4, /* with opts->price */
-	COLUMN_OF_PAGES = 1 << 5, /* with opts->pages */
-};
-
-#define REPORT_SHARE (-1) /* instead of digits */
-
-/* X(NAME, "name", how text shows it: a column of table/table.h, digits, COLUMN_*, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                                  \
-	X(SAMPLES, "samples", SAMPLES, 0, 0, "samples")                                         \
-	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, REPORT_SHARE, 0,                          \
-	  "share of all selected samples")                                                      \
-	X(ESTIMATED, "estimated_ops", OPS, 0, 0, "samples x period: ops, cycles or fetches")    \
-	X(VALID, "valid", VALID, 0, 0, "samples with a valid latency")                          \
-	X(CYCLES, "miss_cycles", CYCLES, 0, 0, "latency x ops that a sample stands for")        \
-	X(SHARE, "share", SHARE, REPORT_SHARE, 0,                                               \
-	  "share of all miss cycles; of all latencies if a period is unknown")                  \
-	X(DRAM, "dram", DRAM, REPORT_SHARE, COLUMN_OF_OP,                                       \
-	  "share of the row's miss cycles for data from DRAM")                                  \
-	X(REMOTE, "remote", REMOTE, REPORT_SHARE, COLUMN_OF_OP,                                 \
-	  "share of the row's miss cycles for data from other nodes")                           \
-	X(HITM, "hitm", HITM, REPORT_SHARE, COLUMN_OF_OP,                                       \
-	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 on") \
-	X(MEAN, "mean", MEAN, 1, 0, "mean latency, cycles")                                     \
-	X(P50, "p50", P50, 0, 0, "median, cycles")                                              \
-	X(P90, "p90", P90, 0, 0, "90th percentile, cycles")                                     \
-	X(P99, "p99", P99, 0, 0, "99th percentile, cycles")                                     \
-	X(MAX, "max", MAX, 0, 0, "largest latency, cycles; 65535 means that or more")           \
-	X(TOTAL, "total", TOTAL, 0, 0, "sum of the latencies, cycles")                          \
-	X(LOADS, "loads", LOADS, 0, COLUMN_OF_OP, "samples that load, including prefetches")    \
-	X(STORES, "stores", STORES, 0, COLUMN_OF_OP,                                            \
-	  "samples that store, including locked accesses")                                      \
-	X(OFFSETS, "offsets", OFFSETS, 0, COLUMN_OF_DATA,                                       \
-	  "different bytes of a cache line accessed")                                           \
-	X(CPUS, "cpus", CPUS, 0, COLUMN_OF_DATA, "different CPUs")                              \
-	X(THREADS, "threads", THREADS, 0, COLUMN_OF_DATA, "different threads")                  \
-	X(LAST, "last_seen", LAST, 3, COLUMN_OF_DATA,                                           \
-	  "time of the last sample, seconds since 1970")                                        \
-	X(IMBALANCE, "imbalance", IMBALANCE, 4, COLUMN_OF_RANKS,                                \
-	  "largest of the miss cycles of all MPI ranks over their mean")                        \
-	X(PRICE, "remote_price", PRICE, 0, COLUMN_OF_PRICE,                                     \
-	  "miss cycles above those of the same accesses at the mean latency of local memory")   \
-	X(PAGES, "pages", PAGES, 0, COLUMN_OF_OP | COLUMN_OF_PAGES,                             \
-	  "different pages of physical memory, 4 KiB each")                                     \
-	X(MISPLACED, "misplaced", MISPLACED, 0, COLUMN_OF_OP | COLUMN_OF_PAGES,                 \
-	  "pages that are accessed most from a node other than their own")                      \
-	X(L3_MISS, "l3_miss", L3_MISS, REPORT_SHARE, COLUMN_OF_FETCH,                           \
-	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")             \
-	X(WALK, "walk", WALK, REPORT_SHARE, COLUMN_OF_FETCH,                                    \
-	  "ibs_fetch: share of translations that walked page tables")                           \
-	X(ABORTED, "aborted", ABORTED, REPORT_SHARE, COLUMN_OF_FETCH,                           \
-	  "ibs_fetch: share of fetches that did not complete")
-
-enum report_column {
-#define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
-	REPORT_COLUMN_TABLE(REPORT_COLUMN_ENUM)
-#undef REPORT_COLUMN_ENUM
-		REPORT_COLUMN_N
-};
-
-struct report_column_info {
-	const char *name;
-	int digits;	    /* of CSV and JSON, behind the point; or REPORT_SHARE */
-	unsigned int flags; /* COLUMN_* */
-	const char *meaning;
-};
-
-extern const struct report_column_info report_column_info[REPORT_COLUMN_N];
-
-const char *report_column_name(enum report_column c);
+extern const struct columns report_columns;
 
 /* "src,op" to keys in that order. Return: 0, or -EINVAL with @err naming what there is. */
 int report_keys_parse(const char *text, enum label *keys, unsigned int *n, struct err *err);
-int report_columns_parse(const char *option, const char *text, enum report_column *columns,
-			 unsigned int *n, struct err *err);
 
 /* What the meaning of a key or column is, for --help. */
 void report_terms(FILE *f);
@@ -114,10 +39,10 @@ struct report_opts {
 	unsigned int n_by;
 	enum ibs_metric metric; /* of the event whose samples are added up */
 	bool phys;		/* pages and lines are those of physical addresses */
-	bool cpus, threads;	/* count those of REPORT_COLUMN_CPUS and _THREADS */
+	bool cpus, threads;	/* count those of TABLE_CPUS and _THREADS */
 	const char *type; /* only accesses of this one, if their types are asked for; NULL: all */
-	bool price;	  /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
-	bool pages;	  /* count them for REPORT_COLUMN_PAGES and _MISPLACED */
+	bool price;	  /* TABLE_PRICE is wanted, and rows are of nodes */
+	bool pages;	  /* count them for TABLE_PAGES and _MISPLACED */
 
 	/* all outlive the report */
 	const struct trace_info *info;
@@ -131,15 +56,15 @@ bool report_by(const struct report_opts *opts, enum label key);
 /**
  * report_columns_default() - default columns of CSV and JSON
  * @several: recordings are added up
- * @columns: room for REPORT_COLUMN_N
+ * @columns: room for TABLE_COLUMNS
  *
  * Return: how many.
  */
 unsigned int report_columns_default(const struct report_opts *opts, bool several,
-				    enum report_column *columns);
+				    enum table_column *columns);
 
 /* Let the report count what @column needs. */
-void report_count_column(struct report_opts *opts, enum report_column column);
+void report_count_column(struct report_opts *opts, enum table_column column);
 
 struct report;
 
@@ -303,8 +228,8 @@ struct report_table {
 };
 
 struct report_order {
-	enum report_column sort; /* descending; rows that have it first */
-	size_t top;		 /* rows, 0: all */
+	enum table_column sort; /* descending; rows that have it first */
+	size_t top;		/* rows, 0: all */
 	__u64 min_samples;
 	bool by_key;		  /* by the first key, a number, ascending */
 	bool weak_last, fold_few; /* as table_rank_weak() */
@@ -322,8 +247,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 void report_table_free(struct report_table *t);
 
 /* What a column says of a row, shares as fractions; NAN: nothing. */
-double report_value(const struct report_table *t, const struct report_row *row,
-		    enum report_column column);
+double report_value(const struct report_table *t, const struct report_row *r, enum table_column c);
 
 /*
  * The pages of rows whose first key is one, as ranges in the order of addresses, neighbours joined: a line of START-END

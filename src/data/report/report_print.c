@@ -13,24 +13,6 @@
 
 typedef unsigned long long ull;
 
-#define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
-
-/* What a column says of a row. Return: false if it says nothing. */
-static bool value(const struct report_table *t, const struct report_row *row,
-		  enum report_column column, char *buf, size_t size)
-{
-	const int digits = report_column_info[column].digits;
-	double v = report_value(t, row, column);
-
-	if (isnan(v))
-		return false;
-	if (digits == REPORT_SHARE)
-		snprintf(buf, size, "%.9g", v);
-	else
-		snprintf(buf, size, "%.*f", digits, v);
-	return true;
-}
-
 /* --- text --- */
 
 static const char *or_unknown(const char *text)
@@ -265,42 +247,22 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 static void view_row(const struct report_table *t, const struct report_row *row,
 		     const __u64 *buckets, struct table_row *out)
 {
-#define VIEW_EXTRA(id, ...) report_value(t, row, REPORT_COLUMN_##id),
 	*out = (struct table_row){ .all = { .samples = row->samples,
 					    .valid = row->valid,
 					    .sum = row->sum,
-					    .hitm = row->hitm,
-					    .state_n = row->stateful,
-					    .ops = row->has_estimated ? row->estimated : 0,
-					    .price = report_value(t, row, REPORT_COLUMN_PRICE) },
-				   .max = row->max,
-				   .known = row->known,
-				   .cached = row->cached,
-				   .cycles = report_value(t, row, REPORT_COLUMN_CYCLES),
-				   .dram = report_value(t, row,
-							ibs_metric_of_fetch(t->opts->metric)
-								? REPORT_COLUMN_L3_MISS
-								: REPORT_COLUMN_DRAM),
-				   .remote = report_value(t, row, REPORT_COLUMN_REMOTE),
-				   .memory = row->translated,
-				   .walks = row->walks,
-				   .aborted = row->aborted,
-				   .extra = { TABLE_EXTRA_TABLE(VIEW_EXTRA) } };
-#undef VIEW_EXTRA
+					    .ops = row->has_estimated ? row->estimated : 0 },
+				   .cycles = report_value(t, row, TABLE_CYCLES),
+				   .value = xcalloc(TABLE_COLUMNS, sizeof(*out->value)) };
+	for (enum table_column c = 0; c < TABLE_COLUMNS; c++)
+		out->value[c] = report_value(t, row, c);
 	out->all.buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*buckets));
 	if (buckets)
 		memcpy(out->all.buckets, buckets, IBS_LAT_BUCKETS * sizeof(*buckets));
 	else
 		report_buckets(row, out->all.buckets);
 	for (unsigned int k = 0; row->label && k < t->opts->n_by; k++) {
-		const char *label = row->label[k];
-
-		if (!label)
-			label = ABSENT;
-		else if (!*label)
-			label = t->opts->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE;
-		out->name[k] = xcalloc(1, 4 * strlen(label) + 1);
-		utf8_escape(out->name[k], 4 * strlen(label) + 1, label);
+		out->name[k] = table_name(row->label[k] ?: ABSENT,
+					  t->opts->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
 	}
 }
 
@@ -314,9 +276,8 @@ void report_print_balance(FILE *f, const struct report_table *t)
 
 static void print_text(FILE *f, const struct screen *screen, enum table_format format,
 		       const struct report_head *head, const struct report_table *t,
-		       const enum report_column *columns, unsigned int n)
+		       const enum table_column *columns, unsigned int n)
 {
-	static const enum table_column of_column[] = { REPORT_COLUMN_TABLE(VIEW_COLUMN) };
 	static const enum table_column priced[] = { TABLE_CYCLES,  TABLE_PRICE, TABLE_SAMPLE_SHARE,
 						    TABLE_MEAN,	   TABLE_PAGES, TABLE_MISPLACED,
 						    TABLE_SAMPLES, TABLE_SHARE };
@@ -324,7 +285,6 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 						       TABLE_DRAM,    TABLE_HITM,  TABLE_P50,
 						       TABLE_P99,     TABLE_CYCLES };
 	const bool fields = t->opts->type && report_by(t->opts, LABEL_FIELD_OFFSET);
-	enum table_column shown[REPORT_COLUMN_N];
 	const char *keys[LABEL_ALL];
 	char ops[32] = "", *text;
 	size_t size;
@@ -344,8 +304,6 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 			  : fields && t->opts->by[k] == LABEL_FIELD_SIZE
 				  ? "size"
 				  : label_name(t->opts->by[k]);
-	for (unsigned int c = 0; c < n; c++)
-		shown[c] = of_column[columns[c]];
 	for (const char *c = t->estimated_unit ?: "ops"; *c; c++)
 		snprintf(ops + strlen(ops), sizeof(ops) - strlen(ops), "%s%c", *ops ? "" : "EST. ",
 			 *c - ('a' - 'A'));
@@ -370,7 +328,7 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 	if (!t->n && !t->n_rest)
 		format_lines(f, format, "no samples\n");
 	else
-		format_table(f, format, screen, &view, n ? shown : NULL, n);
+		format_table(f, format, screen, &view, n ? columns : NULL, n);
 	table_free(&view);
 }
 
@@ -378,10 +336,9 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 
 /* The last column says where samples are from, so that those of the simulation are not mistaken. */
 static void csv_row(FILE *f, const struct report_table *t, const struct report_row *row,
-		    const enum report_column *columns, unsigned int n)
+		    const enum table_column *columns, unsigned int n)
 {
 	const char *source = t->opts->info->source;
-	char buf[64];
 
 	for (unsigned int k = 0; k < t->opts->n_by; k++) {
 		if (k)
@@ -391,11 +348,9 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 		else if (row->label && row->label[k])
 			utf8_put_csv(f, row->label[k]);
 	}
-	for (unsigned int c = 0; c < n; c++) {
-		fputc(',', f);
-		if (value(t, row, columns[c], buf, sizeof(buf)))
-			fputs(buf, f);
-	}
+	for (unsigned int c = 0; c < n; c++)
+		column_csv(f, column_find(&report_columns, columns[c]),
+			   report_value(t, row, columns[c]));
 	for (unsigned int k = 0; k < t->opts->n_by; k++) {
 		if (!report_is_name(t->opts->by[k]))
 			continue;
@@ -407,13 +362,13 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 	fputc('\n', f);
 }
 
-static void print_csv(FILE *f, const struct report_table *t, const enum report_column *columns,
+static void print_csv(FILE *f, const struct report_table *t, const enum table_column *columns,
 		      unsigned int n)
 {
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		fprintf(f, "%s%s", k ? "," : "", label_name(t->opts->by[k]));
 	for (unsigned int c = 0; c < n; c++)
-		fprintf(f, ",%s", report_column_name(columns[c]));
+		fprintf(f, ",%s", column_find(&report_columns, columns[c])->name);
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		if (report_is_name(t->opts->by[k]))
 			fprintf(f, ",%s_mangled", label_name(t->opts->by[k]));
@@ -511,18 +466,16 @@ void report_head_put(struct json_writer *w, const struct report_head *h, enum ib
 }
 
 static void put_values(struct json_writer *w, const struct report_table *t,
-		       const struct report_row *row, const enum report_column *columns,
+		       const struct report_row *row, const enum table_column *columns,
 		       unsigned int n)
 {
-	char buf[64];
-
 	for (unsigned int c = 0; c < n; c++)
-		json_put_raw(w, report_column_name(columns[c]),
-			     value(t, row, columns[c], buf, sizeof(buf)) ? buf : "null");
+		column_json(w, &report_columns, column_find(&report_columns, columns[c]),
+			    report_value(t, row, columns[c]));
 }
 
 static void put_row(struct json_writer *w, const struct report_table *t,
-		    const struct report_row *row, const enum report_column *columns, unsigned int n)
+		    const struct report_row *row, const enum table_column *columns, unsigned int n)
 {
 	json_line_break(w);
 	json_begin_object(w, NULL);
@@ -540,7 +493,7 @@ static void put_row(struct json_writer *w, const struct report_table *t,
 }
 
 static void print_json(FILE *f, const struct report_head *head, const struct report_table *t,
-		       const enum report_column *columns, unsigned int n)
+		       const enum table_column *columns, unsigned int n)
 {
 	struct json_writer w = { .f = f };
 
@@ -578,7 +531,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 
 void report_print(FILE *f, const struct screen *screen, enum table_format format,
 		  const struct report_head *head, const struct report_table *t,
-		  const enum report_column *columns, unsigned int n_columns)
+		  const enum table_column *columns, unsigned int n_columns)
 {
 	switch (format) {
 	case FORMAT_CSV:

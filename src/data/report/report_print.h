@@ -56,7 +56,7 @@ void report_print_balance(FILE *f, const struct report_table *t);
  * options, metric, estimated_unit, recordings [the same of each, if there are several], ranks,
  * busiest_rank, data {samples by enum data_kind} or null, types {samples by
  * enum type_kind} or null, by [key], rows [{labels {key}, column}], rest {rows, column},
- * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
+ * total {column}. Columns are those of report_columns.c; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *
  * Text and JSON begin with the head; CSV is a table and nothing else; Markdown is as text. Text is the table of hist, on
@@ -65,6 +65,6 @@ void report_print_balance(FILE *f, const struct report_table *t);
  */
 void report_print(FILE *f, const struct screen *screen, enum table_format format,
 		  const struct report_head *head, const struct report_table *t,
-		  const enum report_column *columns, unsigned int n_columns);
+		  const enum table_column *columns, unsigned int n_columns);
 
 #endif

@@ -79,7 +79,7 @@ struct report {
 	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
-	struct u64_map page_of; /* the physical pages, of REPORT_COLUMN_PAGES, */
+	struct u64_map page_of; /* the physical pages, of TABLE_PAGES, */
 	__u32 *page_node;	/* and their nodes; ~0: unknown */
 	size_t n_pages, page_room;
 	unsigned int flags;	  /* KEY_* of the keys; KEY_TYPES with opts.type, too */

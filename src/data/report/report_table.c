@@ -7,7 +7,7 @@
 /* What the comparison of rows needs; qsort_r() hands it on. */
 struct ordering {
 	const struct report_table *table;
-	enum report_column sort;
+	enum table_column sort;
 	bool by_key, weak_last;
 };
 
@@ -131,87 +131,6 @@ static void set_labels(struct report *r, size_t row, const char **label, const c
 	}
 }
 
-static double share(double part, double all)
-{
-	return all ? part / all : (double)NAN;
-}
-
-/* NAN is a float, and a float that may be an integer as well has 24 bits for it. */
-double report_value(const struct report_table *t, const struct report_row *row,
-		    enum report_column column)
-{
-	bool fetch = ibs_metric_of_fetch(t->opts->metric);
-	bool one = row->label; /* else of several, whose sets were not joined */
-	long percentile = column == REPORT_COLUMN_P50	? row->p50
-			  : column == REPORT_COLUMN_P90 ? row->p90
-							: row->p99;
-
-	switch (column) {
-	case REPORT_COLUMN_SAMPLES:
-		return row->samples;
-	case REPORT_COLUMN_SAMPLE_SHARE:
-		return share(row->samples, t->total.samples);
-	case REPORT_COLUMN_ESTIMATED:
-		return row->has_estimated ? row->estimated : (double)NAN;
-	case REPORT_COLUMN_VALID:
-		return row->valid;
-	case REPORT_COLUMN_MEAN:
-		return share(row->sum, row->valid);
-	case REPORT_COLUMN_P50:
-	case REPORT_COLUMN_P90:
-	case REPORT_COLUMN_P99:
-		return percentile >= 0 ? percentile : (double)NAN;
-	case REPORT_COLUMN_MAX:
-		return row->valid ? row->max : (double)NAN;
-	case REPORT_COLUMN_TOTAL:
-		return row->valid ? row->sum : (double)NAN;
-	case REPORT_COLUMN_CYCLES:
-		return !row->valid || row->has_estimated ? row->cycles : (double)NAN;
-	case REPORT_COLUMN_SHARE: /* where a period is unknown, latencies stand for themselves */
-		return !row->valid		? (double)NAN
-		       : t->total.has_estimated ? share(row->cycles, t->total.cycles)
-						: share(row->sum, t->total.sum);
-	case REPORT_COLUMN_DRAM:
-		return fetch ? (double)NAN : share(row->dram, row->known);
-	case REPORT_COLUMN_REMOTE:
-		return fetch ? (double)NAN : share(row->remote, row->known);
-	case REPORT_COLUMN_L3_MISS:
-		return fetch ? share(row->dram, row->known) : (double)NAN;
-	case REPORT_COLUMN_WALK:
-		return share(row->walks, row->translated);
-	case REPORT_COLUMN_ABORTED:
-		return fetch ? share(row->aborted, row->samples) : (double)NAN;
-	case REPORT_COLUMN_HITM:
-		return !fetch && (row->stateful || !row->cached) ? share(row->hitm, row->known)
-								 : (double)NAN;
-	case REPORT_COLUMN_PRICE: /* rounded, and no negative zero */
-		return t->opts->price && (!row->valid || row->has_estimated)
-			       ? rint(row->price) + 0.0
-			       : (double)NAN;
-	case REPORT_COLUMN_PAGES:
-		return row->pages ?: (double)NAN;
-	case REPORT_COLUMN_MISPLACED:
-		return row->placed ? row->misplaced : (double)NAN;
-	case REPORT_COLUMN_LAST:
-		return row->last ? row->last / 1e9 : (double)NAN;
-	case REPORT_COLUMN_IMBALANCE:
-		return row->imbalance;
-	case REPORT_COLUMN_LOADS:
-		return fetch ? (double)NAN : row->loads;
-	case REPORT_COLUMN_STORES:
-		return fetch ? (double)NAN : row->stores;
-	case REPORT_COLUMN_OFFSETS:
-		return one && row->offsets && report_by(t->opts, LABEL_LINE) ? row->offsets
-									     : (double)NAN;
-	case REPORT_COLUMN_CPUS:
-		return one && row->cpus ? row->cpus : (double)NAN;
-	case REPORT_COLUMN_THREADS:
-		return one && row->threads ? row->threads : (double)NAN;
-	default:
-		return NAN;
-	}
-}
-
 /* A row in which the column is absent comes behind all that have it. */
 static int compare_rows(const void *pa, const void *pb, void *arg)
 {
@@ -250,7 +169,7 @@ static bool has_answer(const struct report_table *t)
 
 	for (size_t i = 0; i < t->n; i++)
 		if (!table_is_weak(t->rows[i].valid))
-			strong += report_value(t, &t->rows[i], REPORT_COLUMN_SHARE);
+			strong += report_value(t, &t->rows[i], TABLE_SHARE);
 	return strong >= TABLE_ANSWER;
 }
 
@@ -267,7 +186,7 @@ static void cut(struct report_table *t, const struct report_order *order)
 
 		if ((order->top && kept == order->top) || row->samples < order->min_samples ||
 		    (fold && table_folds(kept, row->samples, row->valid,
-					 report_value(t, row, REPORT_COLUMN_SHARE)))) {
+					 report_value(t, row, TABLE_SHARE)))) {
 			add_row(&t->rest, &t->rows[i]);
 			report_buckets(&t->rows[i], t->rest_buckets);
 			t->n_rest++;
@@ -338,11 +257,11 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	report_imbalances(r, out);
 	report_pages(r, out);
 	/* where a period is unknown, by what is known of all */
-	if (order->sort == REPORT_COLUMN_CYCLES && !out->total.has_estimated)
-		o.sort = REPORT_COLUMN_TOTAL;
+	if (order->sort == TABLE_CYCLES && !out->total.has_estimated)
+		o.sort = TABLE_TOTAL;
 	out->estimated_unit = report_unit_name(out->total.units);
-	o.weak_last = order->weak_last && !order->by_key && order->sort != REPORT_COLUMN_SAMPLES &&
-		      order->sort != REPORT_COLUMN_VALID && order->sort != REPORT_COLUMN_ESTIMATED;
+	o.weak_last = order->weak_last && !order->by_key && order->sort != TABLE_SAMPLES &&
+		      order->sort != TABLE_VALID && order->sort != TABLE_OPS;
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);
 	cut(out, order);
 	return 0;

@@ -10,7 +10,6 @@
 
 #define KEEP_ROWS  5	/* that fewer samples do not fold */
 #define KEEP_SHARE 0.02 /* of miss cycles */
-#define NAME_BYTES 8192 /* of an escaped name; longer ones are cut */
 
 double series_miss_cycles(const struct series *s)
 {
@@ -36,16 +35,6 @@ bool table_is_other_cache(enum ibs_src src)
 	       src == IBS_SRC_REMOTE_CACHE;
 }
 
-double table_hitm(const struct table_row *r)
-{
-	return r->known > 0 && (r->all.state_n || !r->cached) ? r->all.hitm / r->known : NAN;
-}
-
-double table_mlp(const struct table_row *r)
-{
-	return r->all.open_n ? (double)r->all.open / r->all.open_n : NAN;
-}
-
 double table_share(const struct table *t, const struct table_row *r)
 {
 	const struct table_row *all = &t->total;
@@ -55,14 +44,33 @@ double table_share(const struct table *t, const struct table_row *r)
 	return all->all.sum && !all->all.ops ? (double)r->all.sum / all->all.sum : NAN;
 }
 
-double table_aborted(const struct table_row *r)
+static double ratio(double part, double all)
 {
-	return r->all.samples ? (double)r->aborted / r->all.samples : NAN;
+	return all > 0 ? part / all : (double)NAN;
 }
 
-double table_walk(const struct table_row *r)
+static double percentile(const struct series *s, double q)
 {
-	return r->memory ? (double)r->walks / r->memory : NAN;
+	long p = series_percentile(s, q);
+
+	return p < 0 ? (double)NAN : p;
+}
+
+double table_value(const struct table *t, const struct table_row *r, enum table_column c)
+{
+#define VALUE(id, name, heading, rank, unit, digits, flags, value, help) \
+	case TABLE_##id:                                                 \
+		return value;
+	const struct series *s = &r->all;
+
+	if (r->value && c != TABLE_SHARE)
+		return r->value[c];
+	switch (c) {
+		TABLE_COLUMN_TABLE(VALUE)
+	default:
+		return NAN;
+	}
+#undef VALUE
 }
 
 bool table_groups_by(const struct table *t, enum label l)
@@ -137,14 +145,14 @@ static void add_row(struct table_row *to, const struct table_row *r)
 	series_add(&to->all, &r->all);
 }
 
-static char *printable(const char *text, const char *empty)
+char *table_name(const char *text, const char *empty)
 {
-	char buf[NAME_BYTES];
+	const size_t room = 4 * strlen(text) + 1;
+	char *name = *text ? xcalloc(1, room) : xstrdup(empty);
 
-	if (!*text)
-		return xstrdup(empty);
-	utf8_escape(buf, sizeof(buf), text);
-	return xstrdup(buf);
+	if (*text)
+		utf8_escape(name, room, text);
+	return name;
 }
 
 const struct table_option table_options[TABLE_OPTIONS] = {
@@ -172,11 +180,11 @@ static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 
 	/* an unknown cgroup is "#ID" under every label */
 	if (!*container || *container == '#')
-		out = printable(cgroup, TABLE_ROOT);
+		out = table_name(cgroup, TABLE_ROOT);
 	else if (!*pod || !strcmp(pod, container)) /* "other" is both */
-		out = printable(container, "");
+		out = table_name(container, "");
 	else
-		out = printable(both = xasprintf("%s/%s", pod, container), "");
+		out = table_name(both = xasprintf("%s/%s", pod, container), "");
 	free(cgroup);
 	free(container);
 	free(pod);
@@ -200,7 +208,8 @@ static void name_row(unsigned int labels, const struct group *g, const struct se
 			to->name[l] = xstrdup(series_label(s, l));
 		} else {
 			label = group_label(g, l, name, arg);
-			to->name[l] = printable(label, l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
+			to->name[l] =
+				table_name(label, l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
 			free(label);
 		}
 	}
@@ -215,44 +224,6 @@ static int compare_names(const struct table_row *a, const struct table_row *b)
 			return c;
 	}
 	return 0;
-}
-
-static double sort_key(const struct table_row *r, enum table_column c)
-{
-	switch (c) {
-	case TABLE_SAMPLES:
-		return r->all.samples;
-	case TABLE_VALID:
-		return r->all.valid;
-	case TABLE_OPS:
-		return r->all.ops;
-	case TABLE_DRAM:
-		return r->dram;
-	case TABLE_REMOTE:
-		return r->remote;
-	case TABLE_HITM:
-		return table_hitm(r);
-	case TABLE_MLP:
-		return table_mlp(r);
-	case TABLE_WALK:
-		return table_walk(r);
-	case TABLE_L3_MISS:
-		return r->dram;
-	case TABLE_ABORTED:
-		return table_aborted(r);
-	case TABLE_MEAN:
-		return r->all.valid ? (double)r->all.sum / r->all.valid : NAN;
-	case TABLE_PRICE:
-		return r->all.price;
-	case TABLE_P50:
-		return series_percentile(&r->all, 0.5);
-	case TABLE_P90:
-		return series_percentile(&r->all, 0.9);
-	case TABLE_P99:
-		return series_percentile(&r->all, 0.99);
-	default: /* with a constant period, rank by the sums */
-		return isnan(r->cycles) ? r->all.sum : r->cycles;
-	}
 }
 
 struct ranked {
@@ -283,6 +254,7 @@ static void row_free(struct table_row *r)
 	for (int l = 0; l < TABLE_KEYS; l++)
 		free(r->name[l]);
 	free(r->all.buckets);
+	free(r->value);
 }
 
 /* Merge adjacent entries of the same name into the first one. */
@@ -358,8 +330,12 @@ static void fill(struct table *t, struct ranked *d, size_t n, size_t top)
 {
 	qsort(d, n, sizeof(*d), compare_ranked_names);
 	n = fold_equal(d, n);
+	/* shares rank as their cycles; with a constant period, these as the sums */
 	for (size_t i = 0; i < n; i++)
-		d[i].key = sort_key(&d[i].row, t->sort);
+		d[i].key = t->sort != TABLE_CYCLES && t->sort != TABLE_SHARE
+				   ? table_value(t, &d[i].row, t->sort)
+			   : isnan(d[i].row.cycles) ? d[i].row.all.sum
+						    : d[i].row.cycles;
 	qsort(d, n, sizeof(*d), compare_ranked);
 	t->n = top && top < n ? top : n;
 	/* "other (1)" would take the line that the group itself can have */

@@ -8,81 +8,9 @@
 #ifndef IBSCOPE_TABLE_H
 #define IBSCOPE_TABLE_H
 
-#include "base/screen.h"
+#include "columns.h"
 #include "rows/rows.h"
 #include "counts/snapshot.h"
-
-struct err;
-
-/*
- * X(ID, "name", "HEADING", rank, "meaning"). If the width is small, columns of the lowest rank are
- * dropped first; rank 0 is only printed on request.
- */
-#define TABLE_COLUMN_TABLE(X)                                                                    \
-	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                           \
-	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                            \
-	X(OPS, "estimated_ops", "EST. OPS", 0,                                                   \
-	  "estimated ops (or cycles) that the samples stand for")                                \
-	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
-	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
-	X(DRAM, "dram", "DRAM", 7, "share of the row's miss cycles for data from DRAM")          \
-	X(REMOTE, "remote", "REMOTE", 6,                                                         \
-	  "share of the row's miss cycles for data from other nodes")                            \
-	X(HITM, "hitm", "HITM", 3,                                                               \
-	  "share of the row's miss cycles for lines that another cache had modified")            \
-	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
-	X(WALK, "walk", "WALK", 1,                                                               \
-	  "share of loads and stores (or fetches) that walked page tables")                      \
-	X(L3_MISS, "l3_miss", "L3 MISS", 8,                                                      \
-	  "ibs_fetch: share of cycles that missed the L3; before Zen 4 the L2")                  \
-	X(ABORTED, "aborted", "ABORTED", 2, "ibs_fetch: share of fetches that did not complete") \
-	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                       \
-	X(P50, "p50", "p50", 9, "median latency, cycles")                                        \
-	X(P90, "p90", "p90", 4, "90th percentile, cycles")                                       \
-	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
-	X(PRICE, "remote_price", "REMOTE PRICE/s", 0,                                            \
-	  "miss cycles above those of the same accesses at the mean latency of local "           \
-	  "memory")                                                                              \
-	X(HISTOGRAM, "histogram", "", 8,                                                         \
-	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
-	X(TREND, "trend", "TREND", 10,                                                           \
-	  "miss cycles of the last intervals, and whether they changed; in top only")            \
-	TABLE_EXTRA_TABLE(X)                                                                     \
-	TABLE_LINE_TABLE(X)
-/* Columns of recordings only, in the order of table_row.extra; */
-#define TABLE_EXTRA_TABLE(X)                                                            \
-	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")         \
-	X(MAX, "max", "MAX", 0, "largest latency, cycles")                              \
-	X(TOTAL, "total", "LATENCY SUM", 0, "sum of the latencies, cycles")             \
-	X(LOADS, "loads", "LOADS", 5, "samples that load")                              \
-	X(STORES, "stores", "STORES", 5, "samples that store")                          \
-	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
-	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
-	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
-	X(LAST, "last_seen", "LAST SEEN", 0, "time of the last sample, s since 1970")   \
-	X(PAGES, "pages", "PAGES", 0, "different physical pages")                       \
-	X(MISPLACED, "misplaced", "MISPLACED", 0, "pages that another node uses most")  \
-	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
-	  "miss cycles of the busiest MPI rank over the mean of all")
-/* columns of cache lines, which follow */
-#define TABLE_LINE_TABLE(X)                                                                        \
-	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \
-	X(HITM_NEAR, "hitm_near", "HITM NEAR", 3,                                                  \
-	  "loads that hit modified data of another complex of the node")                           \
-	X(HITM_REMOTE, "hitm_remote", "HITM REMOTE", 4,                                            \
-	  "loads that hit modified data of another node")                                          \
-	X(HITM_SOCKET, "hitm_socket", "HITM SOCKET", 3,                                            \
-	  "loads that hit modified data of another socket")                                        \
-	X(OWNED, "owned", "OWNED", 1, "loads that hit a line in state O")                          \
-	X(TRANSFERS, "transfers", "TRANSFERS", 1, "loads from other caches, state not reported")
-
-enum table_column {
-#define TABLE_COLUMN_ENUM(id, ...) TABLE_##id,
-	TABLE_COLUMN_TABLE(TABLE_COLUMN_ENUM)
-#undef TABLE_COLUMN_ENUM
-		TABLE_COLUMNS,
-	TABLE_EXTRA = TABLE_SAMPLE_SHARE, /* the first of them */
-};
 
 #define TABLE_TREND_MAX 60
 
@@ -100,9 +28,8 @@ struct table_row {
 	__u64 cached; /* valid samples served by another cache */
 	/* page walks; loads and stores (ibs_fetch: translations), 0: walks not counted */
 	__u64 walks, memory;
-	__u64 aborted;				   /* fetches that did not complete */
-	__u32 max;				   /* upper limit of percentiles; 0: none */
-	double extra[TABLE_COLUMNS - TABLE_EXTRA]; /* of recordings */
+	__u64 aborted; /* fetches that did not complete */
+	double *value; /* by enum table_column, rather than from the members above; NULL: from them */
 	const float *trend; /* table.n_trend of them, NAN: unknown; NULL: none */
 	int change; /* last value compared with earlier ones: -1, 1, or 0 if it may be noise */
 };
@@ -173,6 +100,9 @@ void table_rank_weak(struct table *t, size_t top, bool fold);
 
 void table_free(struct table *t);
 
+/* A name as rows have it; the caller frees it. @empty: for "" */
+char *table_name(const char *text, const char *empty);
+
 /* The options that select the samples of a row by one of its names, the narrowest first. */
 struct table_option {
 	enum label label;
@@ -195,11 +125,8 @@ __u64 table_row_hash(const struct table_row *r);
 void table_window(const struct table *t, size_t first, size_t n, struct table *out);
 void table_window_free(struct table *t);
 
-/* Shares from 0 to 1, or means; NAN: unknown, as on CPUs that do not report it. */
-double table_hitm(const struct table_row *r);
-double table_mlp(const struct table_row *r);
-double table_walk(const struct table_row *r);
-double table_aborted(const struct table_row *r);
+/* The value of a column, shares as fractions; NAN: unknown, as on CPUs that do not report it. */
+double table_value(const struct table *t, const struct table_row *r, enum table_column c);
 /* Share of all miss cycles; if those are unknown, of all latencies. */
 double table_share(const struct table *t, const struct table_row *r);
 /* Caches that can report the state of a line (CacheHitSt). */
@@ -219,35 +146,6 @@ double series_miss_cycles(const struct series *s);
  */
 void table_print(FILE *f, const struct screen *screen, const struct table *t,
 		 const enum table_column *columns, size_t n);
-
-/*
- * Output formats, a row each: X(ID, "option", printer of tables, fences, "help"). FORMAT_TEXT is the
- * default and has no option. Formats with a printer, a function of table_format.c, are printed like
- * text except for the table; @fences puts other text into code blocks. Those without one are for
- * programs: they have all rows and columns, and a function in each view.
- */
-#define FORMAT_TABLE(X)                                                                     \
-	X(MARKDOWN, "markdown", print_markdown, true, "print the table as GitHub Markdown") \
-	X(CSV, "csv", NULL, false, "print a table for programs; unknown values are empty")  \
-	X(JSON, "json", NULL, false, "print JSON; unknown values are null")
-
-enum table_format {
-	FORMAT_TEXT,
-#define FORMAT_ENUM(id, ...) FORMAT_##id,
-	FORMAT_TABLE(FORMAT_ENUM)
-#undef FORMAT_ENUM
-		FORMAT_N
-};
-
-/* FORMAT_TABLE(FORMAT_OPTION) makes option rows; JSON is the last. The file has a set_format(). */
-#define FORMAT_OPTION(id, name, print, fences, help) \
-	{ name, 0, NULL, help, OPTION_WHICH(set_format, FORMAT_##id) },
-
-const char *format_name(enum table_format format);
-/* For people rather than programs? */
-bool format_is_text(enum table_format format);
-/* Return: 0, or -EINVAL with @err if another format was set before. */
-int format_set(enum table_format *format, enum table_format which, struct err *err);
 
 /* Print the lines above or below a table, or the table, in a format for people. */
 void format_lines(FILE *f, enum table_format format, const char *text);
@@ -286,8 +184,6 @@ void table_bins(const struct series *s, double bin[TABLE_BINS]);
 
 /* Print the same rows and all columns as CSV; "other" is the rest, and there is no total. */
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header);
-
-const char *table_column_name(unsigned int c);
 
 /*
  * The extra cost of remote memory: the latency of each remote access minus the mean of local ones

@@ -3,9 +3,7 @@
 #include "table.h"
 
 #include "base/array.h"
-#include "base/err.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -15,34 +13,12 @@ typedef void table_printer(FILE *f, const struct table_text *x);
 
 static table_printer print_markdown;
 
-static const struct {
-	const char *name;
-	table_printer *print; /* NULL: table_print(), or a format for programs */
-	bool fences;	      /* other text goes into code blocks */
-} formats[FORMAT_N] = {
-#define FORMAT_INFO(id, name, print, fences, help) [FORMAT_##id] = { name, print, fences },
-	FORMAT_TABLE(FORMAT_INFO)
-#undef FORMAT_INFO
+/* NULL: table_print(), or a format for programs */
+static table_printer *const printers[FORMAT_N] = {
+#define FORMAT_PRINTER(id, name, print, ...) [FORMAT_##id] = print,
+	FORMAT_TABLE(FORMAT_PRINTER)
+#undef FORMAT_PRINTER
 };
-
-const char *format_name(enum table_format format)
-{
-	return formats[format].name;
-}
-
-bool format_is_text(enum table_format format)
-{
-	return !format || formats[format].print;
-}
-
-int format_set(enum table_format *format, enum table_format which, struct err *err)
-{
-	if (*format && *format != which)
-		return err_set(err, -EINVAL, "--%s and --%s exclude each other: give one",
-			       format_name(*format), format_name(which));
-	*format = which;
-	return 0;
-}
 
 static size_t longest_run(const char *text, char of)
 {
@@ -65,7 +41,7 @@ void format_lines(FILE *f, enum table_format format, const char *text)
 {
 	size_t fence = longest_run(text, '`') + 1, n;
 
-	if (!formats[format].fences) {
+	if (!printers[format]) {
 		fputs(text, f);
 		return;
 	}
@@ -87,14 +63,14 @@ void format_table(FILE *f, enum table_format format, const struct screen *screen
 	struct screen wide = *screen;
 	struct table_text text;
 
-	if (!formats[format].print) {
+	if (!printers[format]) {
 		table_print(f, screen, t, columns, n);
 		return;
 	}
 	wide.width = UINT_MAX;
 	wide.color = false;
 	table_text_build(&wide, t, columns, n, &text);
-	formats[format].print(f, &text);
+	printers[format](f, &text);
 	table_text_free(&text);
 }
 

@@ -13,19 +13,6 @@
 #define NARROW	   100
 #define LEADING	   3 /* rows */
 
-#define NAME(id, name, ...)		   name,
-#define HEADING(id, name, heading, ...)	   heading,
-#define RANK(id, name, heading, rank, ...) rank,
-
-static const char *const names[] = { TABLE_COLUMN_TABLE(NAME) };
-static const char *const headings[] = { TABLE_COLUMN_TABLE(HEADING) };
-static const unsigned int ranks[] = { TABLE_COLUMN_TABLE(RANK) };
-
-const char *table_column_name(unsigned int c)
-{
-	return names[c];
-}
-
 static void histogram(const struct screen *s, const struct series *series, char *out)
 {
 	double bin[TABLE_BINS];
@@ -52,15 +39,6 @@ static void trend(const struct table_text *g, const struct table_row *r, char *o
 		strcat(out, table_change(g->screen, r->change));
 }
 
-static void percentile(const struct screen *s, const struct table_row *r, double q, char *out)
-{
-	long p = series_percentile(&r->all, q);
-
-	if (r->max && p > (long)r->max)
-		p = r->max;
-	screen_count(s, p < 0 ? NAN : p, out, CELL);
-}
-
 static bool is_fetch(const struct table *t)
 {
 	return ibs_metric_of_fetch(t->metric);
@@ -84,87 +62,34 @@ static char *mark_rough(const struct table_row *r, bool exact, char *out)
 	return out;
 }
 
+/* Of the event that the table is not of. */
+static bool is_foreign(const struct table *t, enum table_column c)
+{
+	const struct column *column = column_find(&hist_columns, c);
+
+	return column && column->flags & (is_fetch(t) ? COLUMN_OF_OP : COLUMN_OF_FETCH);
+}
+
 static void number(const struct table_text *g, const struct table_row *r, enum table_column c,
 		   char *out)
 {
-	const struct screen *s = g->screen;
-	double share;
+	double v = !r->value && is_foreign(g->t, c) ? (double)NAN : table_value(g->t, r, c);
 
-	switch (c) {
-	case TABLE_SAMPLES:
-		screen_count(s, r->all.samples, out, CELL);
-		break;
-	case TABLE_VALID:
-		screen_count(s, r->all.valid, out, CELL);
-		break;
-	case TABLE_OPS:
-		screen_count(s, r->all.ops ? (double)r->all.ops : NAN, out, CELL);
-		break;
-	case TABLE_CYCLES:
-		out = mark_rough(r, !(r->cycles > 0), out);
-		screen_scaled(s, per_second(g->t, r->cycles), g->unit, out, CELL - 1);
-		break;
-	case TABLE_SHARE:
-		share = table_share(g->t, r);
-		out = mark_rough(r, !(share > 0 && share < 1), out);
-		screen_percent(s, share, out, CELL - 1);
-		break;
-	case TABLE_DRAM:
-		screen_percent(s, is_fetch(g->t) ? NAN : r->dram, out, CELL);
-		break;
-	case TABLE_REMOTE:
-		screen_percent(s, is_fetch(g->t) ? NAN : r->remote, out, CELL);
-		break;
-	case TABLE_HITM:
-		screen_percent(s, table_hitm(r), out, CELL);
-		break;
-	case TABLE_MLP:
-		screen_mean(s, table_mlp(r), out, CELL);
-		break;
-	case TABLE_WALK:
-		screen_percent(s, table_walk(r), out, CELL);
-		break;
-	case TABLE_L3_MISS:
-		screen_percent(s, is_fetch(g->t) ? r->dram : NAN, out, CELL);
-		break;
-	case TABLE_ABORTED:
-		screen_percent(s, is_fetch(g->t) ? table_aborted(r) : NAN, out, CELL);
-		break;
-	case TABLE_MEAN:
-		screen_count(s, r->all.valid ? (double)r->all.sum / r->all.valid : NAN, out, CELL);
-		break;
-	case TABLE_P50:
-		percentile(s, r, 0.5, out);
-		break;
-	case TABLE_P90:
-		percentile(s, r, 0.9, out);
-		break;
-	case TABLE_P99:
-		percentile(s, r, 0.99, out);
-		break;
-	case TABLE_TREND:
-		trend(g, r, out);
-		break;
-	case TABLE_HISTOGRAM:
-		histogram(s, &r->all, out);
-		break;
-	case TABLE_PRICE:
-		screen_scaled(s, per_second(g->t, r->all.price), g->unit, out, CELL);
-		break;
-	case TABLE_IMBALANCE:
-		screen_ratio(s, r->extra[c - TABLE_EXTRA], out, CELL);
-		break;
-	case TABLE_LAST:
-		*out = 0;
-		if (!isnan(r->extra[c - TABLE_EXTRA]))
-			snprintf(out, CELL, "%.3f", r->extra[c - TABLE_EXTRA]);
-		break;
-	case TABLE_SAMPLE_SHARE:
-		screen_percent(s, *r->extra, out, CELL);
-		break;
-	default:
-		screen_count(s, r->extra[c - TABLE_EXTRA], out, CELL);
+	if (c == TABLE_HISTOGRAM) {
+		histogram(g->screen, &r->all, out);
+		return;
 	}
+	if (c == TABLE_TREND) {
+		trend(g, r, out);
+		return;
+	}
+	if (c == TABLE_CYCLES)
+		out = mark_rough(r, !(v > 0), out);
+	else if (c == TABLE_SHARE)
+		out = mark_rough(r, !(v > 0 && v < 1), out);
+	if (c == TABLE_CYCLES || c == TABLE_PRICE)
+		v = per_second(g->t, v);
+	column_text(g->screen, c, v, g->unit, out, CELL - 1);
 }
 
 static const char *heading(const struct table_text *g, enum table_column c)
@@ -183,7 +108,7 @@ static const char *heading(const struct table_text *g, enum table_column c)
 		return "REMOTE PRICE";
 	if (c == TABLE_OPS && g->t->ops)
 		return g->t->ops;
-	return headings[c];
+	return column_heading(c);
 }
 
 static int n_names_max(const struct table *t)
@@ -323,7 +248,7 @@ static bool less_useful(struct table_text *g, size_t a, size_t b)
 
 	if (empty != is_empty(g, b))
 		return empty;
-	return ranks[g->column[a]] < ranks[g->column[b]];
+	return column_rank(g->column[a]) < column_rank(g->column[b]);
 }
 
 static void drop_columns(struct table_text *g)
@@ -450,13 +375,11 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			sources && (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_L3_MISS ||
 				    c == TABLE_ABORTED || (c == TABLE_WALK && !is_fetch(t)));
 
-		useless |= is_fetch(t) ? c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_HITM
-				       : c == TABLE_L3_MISS || c == TABLE_ABORTED;
-		if ((c == TABLE_HITM && isnan(table_hitm(&t->total))) ||
-		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
-		    (c == TABLE_WALK &&
-		     (isnan(table_walk(&t->total)) || table_groups_by(t, LABEL_ITLB))))
-			useless = true; /* not reported by this CPU, or implied by the rows */
+		useless |= is_foreign(t, c);
+		if (c == TABLE_HITM || c == TABLE_MLP || c == TABLE_WALK)
+			/* not reported by this CPU, or implied by the rows */
+			useless |= isnan(table_value(t, &t->total, c)) ||
+				   (c == TABLE_WALK && table_groups_by(t, LABEL_ITLB));
 		if (c >= TABLE_LOADS)
 			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (c == TABLE_IMBALANCE)
@@ -467,7 +390,7 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			useless = !t->n_trend;
 		if (c == TABLE_HISTOGRAM && t->n_trend)
 			useless = width < NARROW; /* the trend needs the room */
-		if (ranks[c] && !useless)
+		if (column_rank(c) && !useless)
 			out[n++] = c;
 	}
 	return n;
@@ -517,17 +440,25 @@ void table_print(FILE *f, const struct screen *screen, const struct table *t,
 	table_text_free(&text);
 }
 
-static void csv_number(FILE *f, double v, const char *format)
+/* The columns of CSV. Return: how many. */
+static unsigned int csv_columns(const struct table *t, const struct column **out)
 {
-	fputc(',', f);
-	if (!isnan(v))
-		fprintf(f, format, v);
+	static const enum table_column first[] = { TABLE_L3_MISS, TABLE_ABORTED };
+	unsigned int n = 0;
+
+	for (enum table_column c = 0; c < TABLE_HISTOGRAM; c++) {
+		for (size_t i = 0; c == TABLE_WALK && is_fetch(t) && i < ARRAY_SIZE(first); i++)
+			out[n++] = column_find(&hist_columns, first[i]);
+		if (!is_foreign(t, c) && c != TABLE_L3_MISS && c != TABLE_ABORTED)
+			out[n++] = column_find(&hist_columns, c);
+	}
+	return n;
 }
 
 static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 {
-	static const double q[] = { 0.5, 0.9, 0.99 };
-	const struct series *s = &r->all;
+	const struct column *column[TABLE_COLUMNS];
+	const unsigned int n = csv_columns(t, column);
 	bool first = true;
 
 	for (int i = 0; i < TABLE_NAMES; i++) {
@@ -540,31 +471,19 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 		utf8_put_csv(f, r->name[l] ?: first ? "other" : "");
 		first = false;
 	}
-	fprintf(f, ",%llu,%llu", (unsigned long long)s->samples, (unsigned long long)s->valid);
-	csv_number(f, s->ops ? (double)s->ops : NAN, "%.0f");
-	csv_number(f, r->cycles, "%.0f");
-	csv_number(f, table_share(t, r), "%.6f");
-	csv_number(f, r->dram, "%.6f");
-	if (is_fetch(t)) {
-		csv_number(f, table_aborted(r), "%.6f");
-	} else {
-		csv_number(f, r->remote, "%.6f");
-		csv_number(f, table_hitm(r), "%.6f");
-		csv_number(f, table_mlp(r), "%.3f");
-	}
-	csv_number(f, table_walk(r), "%.6f");
-	csv_number(f, s->valid ? (double)s->sum / s->valid : NAN, "%.3f");
-	for (int i = 0; i < 3; i++) {
-		long p = series_percentile(s, q[i]);
+	for (unsigned int i = 0; i < n; i++) {
+		double v = table_value(t, r, column[i]->id);
 
-		csv_number(f, p < 0 ? NAN : p, "%.0f");
+		/* no negative zero */
+		column_csv(f, column[i], column[i]->id == TABLE_PRICE ? rint(v) + 0.0 : v);
 	}
-	if (!is_fetch(t))
-		csv_number(f, rint(s->price) + 0.0, "%.0f");
 }
 
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header)
 {
+	const struct column *column[TABLE_COLUMNS];
+	unsigned int n;
+
 	if (header) {
 		fputs("simulated,interval_s", f);
 		for (int i = 0; i < TABLE_NAMES; i++) {
@@ -573,10 +492,11 @@ void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header
 			if (is_name_column(t, l))
 				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
 		}
-		fprintf(f,
-			",samples,valid,estimated_ops,miss_cycles,share,%s,walk,mean,p50,p90,p99",
-			is_fetch(t) ? "l3_miss,aborted" : "dram,remote,hitm,mlp");
-		fputs(is_fetch(t) ? "\n" : ",remote_price\n", f);
+		n = csv_columns(t, column);
+		for (unsigned int i = 0; i < n; i++)
+			fprintf(f, ",%s",
+				column[i]->id == TABLE_CYCLES ? "miss_cycles" : column[i]->name);
+		fputc('\n', f);
 	}
 	for (size_t i = 0; i < t->n + !!t->n_rest; i++) {
 		fprintf(f, "%d,%.3f,", simulated, t->seconds);

@@ -253,15 +253,15 @@ static void print_detail(FILE *f, struct line_rows *rows, const struct line *l)
 	struct line *of = xcalloc(n, sizeof(*of));
 	struct line_access *list = xcalloc(n, sizeof(*list));
 
-	rows->n_keys = ARRAY_SIZE(keys) - (format_is_text(rows->p->format) ? 2 : 0);
+	rows->n_keys = ARRAY_SIZE(keys) - (format_is_text(rows->p->view.format) ? 2 : 0);
 	memcpy(rows->key, keys, sizeof(keys));
 	if (l) {
 		fill(rows, l, of, list);
 		line_rows_count(rows, l);
 	}
-	if (rows->p->format == FORMAT_CSV)
+	if (rows->p->view.format == FORMAT_CSV)
 		line_rows_csv(f, rows);
-	else if (rows->p->format == FORMAT_JSON)
+	else if (rows->p->view.format == FORMAT_JSON)
 		line_rows_json(f, rows, l, line_rows_put_line, "accesses", put_access);
 	else
 		print_text(f, rows, l);

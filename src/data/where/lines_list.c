@@ -11,12 +11,7 @@
 
 void lines_terms(FILE *f)
 {
-#define COLUMN_LINE(id, name, column, meaning) { name, meaning },
-	static const char *const columns[][2] = { LINES_COLUMN_TABLE(COLUMN_LINE) };
-
-	fputs("\nColumns:\n", f);
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
+	columns_help(f, &lines_columns);
 	fputs("\nVerdicts:\n"
 	      "  false       threads on several CPUs use different slots of 8 bytes, and one "
 	      "writes\n"
@@ -158,7 +153,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	const struct line *l = r->l;
 	const char **name = r->name;
 
-	if (rows->p->format == FORMAT_TEXT) {
+	if (rows->p->view.format == FORMAT_TEXT) {
 		*name++ = line_name(rows, l, true);
 		*name++ = short_verdict(l);
 		*name++ = slots_name(rows, l);
@@ -203,7 +198,7 @@ static void set_keys(struct line_rows *rows)
 		"readers_mangled",
 		"variables_mangled",
 	};
-	bool is_text = rows->p->format == FORMAT_TEXT;
+	bool is_text = rows->p->view.format == FORMAT_TEXT;
 	unsigned int width = rows->p->screen->width;
 
 	rows->n_keys = !is_text ? NAMES_MAX : width < USUAL ? 4 : width < WIDE ? 5 : 6;
@@ -335,7 +330,7 @@ void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const str
 
 static bool is_hidden(const struct line_rows *rows, const struct line *l)
 {
-	return rows->p->format == FORMAT_TEXT && !rows->p->all &&
+	return rows->p->view.format == FORMAT_TEXT && !rows->p->all &&
 	       l->verdict == LINE_VERDICT_PRIVATE;
 }
 
@@ -344,10 +339,10 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 {
 	const struct line_row *a = pa, *b = pb;
 	const struct line_rows *rows = arg;
-	double x = line_rows_value(rows, a, rows->p->sort),
-	       y = line_rows_value(rows, b, rows->p->sort);
+	double x = line_rows_value(rows, a, rows->p->view.sort),
+	       y = line_rows_value(rows, b, rows->p->view.sort);
 
-	if (rows->p->sort == LINES_COLUMN_CYCLES) /* without a period they rank as well */
+	if (rows->p->view.sort == TABLE_CYCLES) /* without a period they rank as well */
 		x = a->l->cycles, y = b->l->cycles;
 	if (is_hidden(rows, a->l) != is_hidden(rows, b->l))
 		return is_hidden(rows, a->l) ? 1 : -1;
@@ -370,7 +365,7 @@ static void order_rows(struct line_rows *rows)
 	for (size_t i = 0; i < rows->n; i++)
 		rows->hidden += is_hidden(rows, rows->row[i].l);
 	keep = rows->n - rows->hidden;
-	keep = rows->p->top && rows->p->top < keep ? rows->p->top : keep;
+	keep = rows->p->view.top && rows->p->view.top < keep ? rows->p->view.top : keep;
 	qsort_r(rows->row, rows->n, sizeof(*rows->row), compare_rows, rows);
 	for (size_t i = 0; i < rows->n; i++) {
 		line_rows_add(&rows->total, rows->row[i].l);
@@ -399,11 +394,11 @@ void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *li
 	}
 	set_keys(&rows);
 	order_rows(&rows);
-	for (size_t i = 0; p->format != FORMAT_JSON && i < rows.n; i++)
+	for (size_t i = 0; p->view.format != FORMAT_JSON && i < rows.n; i++)
 		name_row(&rows, &rows.row[i]);
-	if (p->format == FORMAT_CSV)
+	if (p->view.format == FORMAT_CSV)
 		line_rows_csv(f, &rows);
-	else if (p->format == FORMAT_JSON)
+	else if (p->view.format == FORMAT_JSON)
 		line_rows_json(f, &rows, NULL, NULL, "lines", line_rows_put_line);
 	else
 		print_text(f, &rows);

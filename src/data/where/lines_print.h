@@ -7,36 +7,8 @@
 #include "report/report_print.h"
 #include "symbols/symbols.h"
 
-/* X(NAME, "name", column of view/table.h, "meaning") */
-#define LINES_COLUMN_TABLE(X)                                                                     \
-	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")                \
-	X(SHARE, "share", SHARE, "share of all miss cycles")                                      \
-	X(SAMPLES, "samples", SAMPLES, "samples that load or store")                              \
-	X(HITM, "hitm", HITM, "share of the line's miss cycles that loads of modified data cost") \
-	X(HITM_CCX, "hitm_ccx", HITM_CCX,                                                         \
-	  "loads of data modified in the same complex; before Zen 4, the same node")              \
-	X(HITM_NEAR, "hitm_near", HITM_NEAR,                                                      \
-	  "loads of data modified in another complex of the node")                                \
-	X(HITM_REMOTE, "hitm_remote", HITM_REMOTE, "loads of data modified in another node")      \
-	X(HITM_SOCKET, "hitm_socket", HITM_SOCKET,                                                \
-	  "loads of data modified in another socket; Zen 6")                                      \
-	X(OWNED, "owned", OWNED, "loads that a cache with the line in state O answered")          \
-	X(TRANSFERS, "transfers", TRANSFERS,                                                      \
-	  "loads that another cache answered without reporting the line's state")                 \
-	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                       \
-	X(STORES, "stores", STORES, "samples that store")                                         \
-	X(MEAN, "mean", MEAN, "mean latency, cycles")                                             \
-	X(CPUS, "cpus", CPUS, "different CPUs")                                                   \
-	X(THREADS, "threads", THREADS, "different threads")
+extern const struct columns lines_columns;
 
-enum lines_column {
-#define LINES_COLUMN_ENUM(name, ...) LINES_COLUMN_##name,
-	LINES_COLUMN_TABLE(LINES_COLUMN_ENUM)
-#undef LINES_COLUMN_ENUM
-		LINES_COLUMN_N
-};
-
-const char *lines_column_name(unsigned int c);
 void lines_terms(FILE *f); /* what columns and verdicts mean, for --help */
 
 struct lines_print {
@@ -46,14 +18,10 @@ struct lines_print {
 	const struct screen *screen;
 	const char *file; /* the recording, as a word of another command; NULL: none */
 	enum ibs_metric metric;
-	enum table_format format;
-	enum lines_column sort; /* descending */
-	size_t top;		/* rows, 0: all */
-	bool all;		/* in text, print lines of one thread or CPU, too */
+	struct view_opts view;
+	bool all; /* in text, print lines of one thread or CPU, too */
 	bool has_line;
 	__u64 line; /* with has_line: print the line with this physical, or else virtual, address */
-	enum lines_column columns[LINES_COLUMN_N];
-	unsigned int n_columns; /* 0: as many as fit; all in CSV and JSON */
 };
 
 /**

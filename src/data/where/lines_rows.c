@@ -11,35 +11,45 @@
 
 typedef unsigned long long ull;
 
-#define NAME(id, name, ...)		   name,
-#define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
-static const char *const column_names[] = { LINES_COLUMN_TABLE(NAME) };
-static const enum table_column view_columns[] = { LINES_COLUMN_TABLE(VIEW_COLUMN) };
+/* X(COLUMN, "name", digits, COLUMN_*, value of row `r` with line `l`, "meaning") */
+#define COLUMNS(X)                                                                                \
+	X(CYCLES, "miss_cycles", 0, 0,                                                            \
+	  !l->valid || rows->lines->has_period ? l->cycles : (double)NAN,                         \
+	  "latency x ops that a sample stands for")                                               \
+	X(SHARE, "share", COLUMN_DIGITS, 0,                                                       \
+	  l->valid ? share(l->cycles, rows->lines->total.cycles) : (double)NAN,                   \
+	  "share of all miss cycles")                                                             \
+	X(SAMPLES, "samples", 0, COLUMN_OF_SLOT, l->samples, "samples that load or store")        \
+	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_STATES, share(l->hitm_cycles, l->known),         \
+	  "share of the line's miss cycles that loads of modified data cost")                     \
+	X(HITM_CCX, "hitm_ccx", 0, COLUMN_OF_STATES, l->from[LINE_FROM_HITM_CCX],                 \
+	  "loads of data modified in the same complex; before Zen 4, the same node")              \
+	X(HITM_NEAR, "hitm_near", 0, COLUMN_OF_STATES | COLUMN_OF_CACHES,                         \
+	  l->from[LINE_FROM_HITM_NEAR], "loads of data modified in another complex of the node")  \
+	X(HITM_REMOTE, "hitm_remote", 0, COLUMN_OF_STATES | COLUMN_OF_CACHES,                     \
+	  l->from[LINE_FROM_HITM_REMOTE], "loads of data modified in another node")               \
+	X(HITM_SOCKET, "hitm_socket", 0, COLUMN_OF_STATES | COLUMN_OF_SOCKETS,                    \
+	  l->from[LINE_FROM_HITM_SOCKET], "loads of data modified in another socket; Zen 6")      \
+	X(OWNED, "owned", 0, COLUMN_OF_STATES, l->from[LINE_FROM_OWNED],                          \
+	  "loads that a cache with the line in state O answered")                                 \
+	X(TRANSFERS, "transfers", 0, 0, l->from[LINE_FROM_TRANSFERS],                             \
+	  "loads that another cache answered without reporting the line's state")                 \
+	X(LOADS, "loads", 0, COLUMN_OF_SLOT, l->loads, "samples that load, including prefetches") \
+	X(STORES, "stores", 0, COLUMN_OF_SLOT, l->stores, "samples that store")                   \
+	X(MEAN, "mean", 1, 0, share(l->sum, l->valid), "mean latency, cycles")                    \
+	X(CPUS, "cpus", 0, COLUMN_OF_SLOT, r->sum ? (double)NAN : l->cpus, "different CPUs")      \
+	X(THREADS, "threads", 0, COLUMN_OF_SLOT, r->sum ? (double)NAN : l->threads,               \
+	  "different threads")
 
-const char *lines_column_name(unsigned int c)
+static const struct column columns[] = { COLUMNS(COLUMN_ROW) };
+const struct columns lines_columns = { columns, ARRAY_SIZE(columns), .exact = true };
+
+/* COLUMN_* bits of what the processor does not report. */
+static unsigned int unreported(const struct lines *lines)
 {
-	return column_names[c];
-}
-
-/* Does the processor report it? */
-static bool is_reported(const struct lines *lines, enum lines_column c)
-{
-	bool zen4 = lines->cpu.caps & IBS_CAPS_ZEN4;
-	bool states = !(lines->cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST);
-
-	switch (c) {
-	case LINES_COLUMN_HITM:
-	case LINES_COLUMN_HITM_CCX:
-	case LINES_COLUMN_OWNED:
-		return states;
-	case LINES_COLUMN_HITM_NEAR:
-	case LINES_COLUMN_HITM_REMOTE:
-		return states && zen4;
-	case LINES_COLUMN_HITM_SOCKET:
-		return states && (lines->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET);
-	default:
-		return true;
-	}
+	return (lines->cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST ? COLUMN_OF_STATES : 0) |
+	       (lines->cpu.caps & IBS_CAPS_ZEN4 ? 0 : COLUMN_OF_CACHES) |
+	       (lines->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET ? 0 : COLUMN_OF_SOCKETS);
 }
 
 static double share(double part, double all)
@@ -47,57 +57,19 @@ static double share(double part, double all)
 	return all > 0 ? part / all : (double)NAN;
 }
 
-double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c)
+double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum table_column c)
 {
+	const struct column *column = column_find(&lines_columns, c);
 	const struct line *l = r->l;
 
-	if (!is_reported(rows->lines, c))
-		return NAN;
-	if (r->slot && c != LINES_COLUMN_SAMPLES && c != LINES_COLUMN_LOADS &&
-	    c != LINES_COLUMN_STORES && c != LINES_COLUMN_CPUS && c != LINES_COLUMN_THREADS)
+	if (!column || column->flags & unreported(rows->lines) ||
+	    (r->slot && !(column->flags & COLUMN_OF_SLOT)))
 		return NAN;
 	switch (c) {
-	case LINES_COLUMN_CYCLES:
-		return !l->valid || rows->lines->has_period ? l->cycles : (double)NAN;
-	case LINES_COLUMN_SHARE:
-		return l->valid ? share(l->cycles, rows->lines->total.cycles) : (double)NAN;
-	case LINES_COLUMN_SAMPLES:
-		return l->samples;
-	case LINES_COLUMN_HITM:
-		return share(l->hitm_cycles, l->known);
-	case LINES_COLUMN_HITM_CCX:
-		return l->from[LINE_FROM_HITM_CCX];
-	case LINES_COLUMN_HITM_NEAR:
-		return l->from[LINE_FROM_HITM_NEAR];
-	case LINES_COLUMN_HITM_REMOTE:
-		return l->from[LINE_FROM_HITM_REMOTE];
-	case LINES_COLUMN_HITM_SOCKET:
-		return l->from[LINE_FROM_HITM_SOCKET];
-	case LINES_COLUMN_OWNED:
-		return l->from[LINE_FROM_OWNED];
-	case LINES_COLUMN_TRANSFERS:
-		return l->from[LINE_FROM_TRANSFERS];
-	case LINES_COLUMN_LOADS:
-		return l->loads;
-	case LINES_COLUMN_STORES:
-		return l->stores;
-	case LINES_COLUMN_MEAN:
-		return share(l->sum, l->valid);
-	case LINES_COLUMN_CPUS:
-		return r->sum ? (double)NAN : l->cpus;
+		COLUMNS(COLUMN_CASE)
 	default:
-		return r->sum ? (double)NAN : l->threads;
+		return NAN;
 	}
-}
-
-static bool print_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c,
-			char *buf, size_t size)
-{
-	double v = line_rows_value(rows, r, c);
-	bool is_share = c == LINES_COLUMN_SHARE || c == LINES_COLUMN_HITM;
-
-	snprintf(buf, size, c == LINES_COLUMN_MEAN ? "%.1f" : is_share ? "%.9g" : "%.0f", v);
-	return !isnan(v);
 }
 
 void line_rows_add(struct line *to, const struct line *l)
@@ -114,14 +86,16 @@ void line_rows_add(struct line *to, const struct line *l)
 		to->from[f] += l->from[f];
 }
 
-static unsigned int columns_of(const struct line_rows *rows, enum lines_column *out)
+/* The columns for programs, as asked for or all. */
+static unsigned int columns_of(const struct line_rows *rows, const struct column **out)
 {
-	const struct lines_print *p = rows->p;
+	const struct view_opts *v = &rows->p->view;
+	const unsigned int n = v->n_columns ?: lines_columns.n;
 
-	memcpy(out, p->columns, p->n_columns * sizeof(*out));
-	for (unsigned int c = 0; !p->n_columns && c < LINES_COLUMN_N; c++)
-		out[c] = c;
-	return p->n_columns ?: LINES_COLUMN_N;
+	for (unsigned int i = 0; i < n; i++)
+		out[i] = v->n_columns ? column_find(&lines_columns, v->columns[i])
+				      : &lines_columns.column[i];
+	return n;
 }
 
 static void view_row(const struct line_rows *rows, const struct line_row *r, struct table_row *out)
@@ -129,20 +103,13 @@ static void view_row(const struct line_rows *rows, const struct line_row *r, str
 	const struct line *l = r->l;
 	struct series all = { .samples = l->samples, .valid = l->valid, .sum = l->sum };
 
-	*out = (struct table_row){ .all = all, .known = l->known, .cached = l->known };
-	out->all.state_n = is_reported(rows->lines, LINES_COLUMN_HITM);
-	out->all.hitm = l->hitm_cycles;
-	out->cycles = line_rows_value(rows, r, LINES_COLUMN_CYCLES);
-	out->dram = out->remote = NAN;
-	for (unsigned int c = 0; c < LINES_COLUMN_N; c++)
-		if (view_columns[c] >= TABLE_EXTRA)
-			out->extra[view_columns[c] - TABLE_EXTRA] = line_rows_value(rows, r, c);
-	for (unsigned int k = 0; !r->sum && k < rows->n_keys; k++) {
-		const char *name = r->name[k] ?: ABSENT;
-
-		out->name[k] = xcalloc(1, 4 * strlen(name) + 1);
-		utf8_escape(out->name[k], 4 * strlen(name) + 1, name);
-	}
+	*out = (struct table_row){ .all = all,
+				   .cycles = line_rows_value(rows, r, TABLE_CYCLES),
+				   .value = xcalloc(TABLE_COLUMNS, sizeof(*out->value)) };
+	for (enum table_column c = 0; c < TABLE_COLUMNS; c++)
+		out->value[c] = line_rows_value(rows, r, c);
+	for (unsigned int k = 0; !r->sum && k < rows->n_keys; k++)
+		out->name[k] = table_name(r->name[k] ?: ABSENT, "");
 }
 
 /* Functions of hot lines are examples: samples have none. */
@@ -156,14 +123,14 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 {
 	const struct report_kinds kinds = kinds_of(rows);
 	/* the most useful first: as many as fit are printed */
-	static const enum lines_column useful[] = {
-		LINES_COLUMN_CYCLES,	  LINES_COLUMN_SHARE,	    LINES_COLUMN_HITM,
-		LINES_COLUMN_STORES,	  LINES_COLUMN_LOADS,	    LINES_COLUMN_HITM_NEAR,
-		LINES_COLUMN_HITM_REMOTE, LINES_COLUMN_HITM_SOCKET, LINES_COLUMN_OWNED,
-		LINES_COLUMN_TRANSFERS,	  LINES_COLUMN_THREADS,	    LINES_COLUMN_CPUS,
-		LINES_COLUMN_HITM_CCX,	  LINES_COLUMN_MEAN,
+	static const enum table_column useful[] = {
+		TABLE_CYCLES,	TABLE_SHARE,	 TABLE_HITM,	    TABLE_STORES,
+		TABLE_LOADS,	TABLE_HITM_NEAR, TABLE_HITM_REMOTE, TABLE_HITM_SOCKET,
+		TABLE_OWNED,	TABLE_TRANSFERS, TABLE_THREADS,	    TABLE_CPUS,
+		TABLE_HITM_CCX, TABLE_MEAN,
 	};
-	enum table_column usual[LINES_COLUMN_N], asked[LINES_COLUMN_N];
+	const struct view_opts *v = &rows->p->view;
+	enum table_column usual[ARRAY_SIZE(useful)];
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
 	const struct line_row total = { .l = &rows->total, .sum = true };
 	struct table view = { .key = rows->key,
@@ -175,16 +142,14 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 			      .row = xcalloc(rows->n, sizeof(*view.row)) };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(useful); i++)
-		if (line_rows_value(rows, &total, useful[i]) > 0 || useful[i] >= LINES_COLUMN_CPUS)
-			usual[view.n_usual++] = view_columns[useful[i]];
-	for (unsigned int i = 0; i < rows->p->n_columns; i++)
-		asked[i] = view_columns[rows->p->columns[i]];
+		if (line_rows_value(rows, &total, useful[i]) > 0 || useful[i] == TABLE_CPUS ||
+		    useful[i] == TABLE_THREADS)
+			usual[view.n_usual++] = useful[i];
 	for (size_t i = 0; i < rows->n; i++)
 		view_row(rows, &rows->row[i], &view.row[i]);
 	view_row(rows, &rest, &view.rest);
 	view_row(rows, &total, &view.total);
-	table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
-		    rows->p->n_columns);
+	table_print(f, rows->p->screen, &view, v->n_columns ? v->columns : NULL, v->n_columns);
 	report_kinds_print(f, &kinds);
 	table_free(&view);
 }
@@ -262,9 +227,8 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 static void csv_row(FILE *f, const struct line_rows *rows, const struct line_row *r)
 {
 	const char *source = rows->p->head->info->source ?: "";
-	enum lines_column columns[LINES_COLUMN_N];
-	unsigned int n = columns_of(rows, columns);
-	char buf[64];
+	const struct column *column[TABLE_COLUMNS];
+	unsigned int n = columns_of(rows, column);
 
 	for (unsigned int k = 0; k < rows->n_keys; k++) {
 		fputs(k ? "," : "", f);
@@ -274,7 +238,7 @@ static void csv_row(FILE *f, const struct line_rows *rows, const struct line_row
 			utf8_put_csv(f, r->name[k]);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(f, ",%s", print_value(rows, r, columns[i], buf, sizeof(buf)) ? buf : "");
+		column_csv(f, column[i], line_rows_value(rows, r, column[i]->id));
 	fputc(',', f);
 	utf8_put_csv(f, source);
 	fputc('\n', f);
@@ -284,13 +248,13 @@ void line_rows_csv(FILE *f, const struct line_rows *rows)
 {
 	const struct report_kinds kinds = kinds_of(rows);
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
-	enum lines_column columns[LINES_COLUMN_N];
-	unsigned int n = columns_of(rows, columns);
+	const struct column *column[TABLE_COLUMNS];
+	unsigned int n = columns_of(rows, column);
 
 	for (unsigned int k = 0; k < rows->n_keys; k++)
 		fprintf(f, "%s%s", k ? "," : "", rows->key[k]);
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(f, ",%s", column_names[columns[i]]);
+		fprintf(f, ",%s", column[i]->name);
 	fputs(",source\n", f);
 	for (size_t i = 0; i < rows->n; i++)
 		csv_row(f, rows, &rows->row[i]);
@@ -302,11 +266,11 @@ void line_rows_csv(FILE *f, const struct line_rows *rows)
 void line_rows_put_values(struct json_writer *w, const struct line_rows *rows,
 			  const struct line_row *r)
 {
-	enum lines_column columns[LINES_COLUMN_N];
-	unsigned int n = columns_of(rows, columns);
+	const struct column *column[TABLE_COLUMNS];
+	unsigned int n = columns_of(rows, column);
 
 	for (unsigned int i = 0; i < n; i++)
-		json_put_number(w, column_names[columns[i]], line_rows_value(rows, r, columns[i]));
+		column_json(w, &lines_columns, column[i], line_rows_value(rows, r, column[i]->id));
 }
 
 static void put_addresses(struct json_writer *w, const struct lines *lines)

@@ -38,7 +38,7 @@ void line_rows_free(struct line_rows *rows);
 void line_rows_count(struct line_rows *rows, const struct line *l);
 
 /* What a column says; NAN: nothing. */
-double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c);
+double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum table_column c);
 void line_rows_add(struct line *to, const struct line *l);
 void line_rows_head(FILE *f, const struct line_rows *rows);
 void line_rows_table(FILE *f, const struct line_rows *rows);

@@ -11,13 +11,30 @@
 
 #define OTHERS_MAX 8 /* maximum number of files named in a message */
 
-const char *annotate_column_name(enum annotate_column c)
-{
-#define COLUMN_NAME(id, name, ...) name,
-	static const char *const names[] = { ANNOTATE_COLUMN_TABLE(COLUMN_NAME) };
+/* X(COLUMN, "name", digits, COLUMN_*, value of sums `s`, "meaning") */
+#define COLUMNS(X)                                                                              \
+	X(SAMPLES, "samples", 0, 0, s->samples, "samples")                                      \
+	X(SAMPLE_SHARE, "sample_share", 0, 0, ratio(s->samples, total->samples),                \
+	  "share of the function's samples")                                                    \
+	X(INSTRUCTION_CYCLES, "miss_cycles", 0, 0,                                              \
+	  s->valid && s->no_period ? (double)NAN : s->cycles,                                   \
+	  "latency x ops that a sample represents")                                             \
+	X(SHARE, "share", 0, 0, ratio(s->cycles, total->cycles),                                \
+	  "share of the function's miss cycles")                                                \
+	X(INSTRUCTION_MEAN, "mean", 0, 0, ratio(s->sum, s->valid), "mean latency, cycles")      \
+	X(DRAM, "dram", 0, 0, ratio(s->dram, s->known),                                         \
+	  "share of the row's miss cycles for data from DRAM")                                  \
+	X(REMOTE, "remote", 0, 0, ratio(s->remote, s->known),                                   \
+	  "share of the row's miss cycles for data from other nodes")                           \
+	X(HITM, "hitm", 0, 0, s->states || !s->cached ? ratio(s->hitm, s->known) : (double)NAN, \
+	  "share of the row's miss cycles for lines that another cache had modified")           \
+	X(WALK, "walk", 0, 0, ratio(s->walks, s->accesses),                                     \
+	  "share of loads and stores that walked page tables")                                  \
+	X(MISPREDICTED, "mispredicted", 0, 0, ratio(s->mispredicted, s->branches),              \
+	  "share of retired branches that were mispredicted")
 
-	return names[c];
-}
+static const struct column columns[] = { COLUMNS(COLUMN_ROW) };
+const struct columns annotate_columns = { columns, ARRAY_SIZE(columns), .exact = true };
 
 struct annotate *annotate_new(const struct annotate_opts *opts)
 {
@@ -55,29 +72,12 @@ static double ratio(__u64 part, __u64 all)
 }
 
 double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,
-		      enum annotate_column column)
+		      enum table_column column)
 {
 	switch (column) {
-	case ANNOTATE_SAMPLES:
-		return s->samples;
-	case ANNOTATE_SAMPLE_SHARE:
-		return ratio(s->samples, total->samples);
-	case ANNOTATE_CYCLES:
-		return s->valid && s->no_period ? (double)NAN : s->cycles;
-	case ANNOTATE_SHARE:
-		return ratio(s->cycles, total->cycles);
-	case ANNOTATE_MEAN:
-		return ratio(s->sum, s->valid);
-	case ANNOTATE_DRAM:
-		return ratio(s->dram, s->known);
-	case ANNOTATE_REMOTE:
-		return ratio(s->remote, s->known);
-	case ANNOTATE_HITM:
-		return s->states || !s->cached ? ratio(s->hitm, s->known) : (double)NAN;
-	case ANNOTATE_WALK:
-		return ratio(s->walks, s->accesses);
+		COLUMNS(COLUMN_CASE)
 	default:
-		return ratio(s->mispredicted, s->branches);
+		return NAN;
 	}
 }
 

@@ -8,30 +8,11 @@
 
 #include "base/intern.h"
 #include "symbols/symbols.h"
+#include "table/columns.h"
 
 #define ANNOTATE_BYTES_MAX (1u << 20) /* of a function */
 
-/* X(NAME, "name", "HEADING", rank, "meaning"); text has the highest ranks only, the fewer the narrower it is. */
-#define ANNOTATE_COLUMN_TABLE(X)                                                             \
-	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                       \
-	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")   \
-	X(CYCLES, "miss_cycles", "MISS CYCLES", 6, "latency x ops that a sample represents") \
-	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                \
-	X(MEAN, "mean", "MEAN", 8, "mean latency, cycles")                                   \
-	X(DRAM, "dram", "DRAM", 7, "share of the row's miss cycles for data from DRAM")      \
-	X(REMOTE, "remote", "REMOTE", 5,                                                     \
-	  "share of the row's miss cycles for data from other nodes")                        \
-	X(HITM, "hitm", "HITM", 4,                                                           \
-	  "share of the row's miss cycles for lines that another cache had modified")        \
-	X(WALK, "walk", "WALK", 3, "share of loads and stores that walked page tables")      \
-	X(MISP, "mispredicted", "MISPRED", 2, "share of retired branches that were mispredicted")
-
-enum annotate_column {
-#define ANNOTATE_COLUMN_ENUM(name, ...) ANNOTATE_##name,
-	ANNOTATE_COLUMN_TABLE(ANNOTATE_COLUMN_ENUM)
-#undef ANNOTATE_COLUMN_ENUM
-		ANNOTATE_COLUMN_N
-};
+extern const struct columns annotate_columns;
 
 struct annotate_sums {
 	__u64 samples, valid, sum; /* latencies of `valid` samples, cycles */
@@ -110,8 +91,6 @@ int annotate_finish(struct annotate *a, struct err *err);
 
 /* The value of a column, shares as fractions; NAN: unknown. @total: sums of the function */
 double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,
-		      enum annotate_column column);
-
-const char *annotate_column_name(enum annotate_column c);
+		      enum table_column column);
 
 #endif

@@ -19,7 +19,7 @@ struct page {
 	const struct annotate *a;
 	struct source_files sources;
 	struct screen screen;
-	bool shown[ANNOTATE_COLUMN_N];
+	bool shown[TABLE_COLUMNS];
 };
 
 static void put_bar(FILE *f, double share)
@@ -36,23 +36,25 @@ static void put_bar(FILE *f, double share)
 		share * BAR);
 }
 
-static void put_cell(const struct page *p, const struct annotate_sums *s, enum annotate_column c)
+static void put_cell(const struct page *p, const struct annotate_sums *s, enum table_column c)
 {
 	double v = annotate_value(s, &p->a->function[0].total, c);
 	char buf[64];
 
-	annotate_cell(&p->screen, p->a, s, c, ' ', buf, sizeof(buf));
-	fputs(c == ANNOTATE_SHARE ? "<td><div class=\"share\">" : "<td>", p->f);
-	if (c == ANNOTATE_SHARE && !isnan(v))
+	column_text(&p->screen, c, v, ' ', buf, sizeof(buf));
+	fputs(c == TABLE_SHARE ? "<td><div class=\"share\">" : "<td>", p->f);
+	if (c == TABLE_SHARE && !isnan(v))
 		put_bar(p->f, v);
-	fputs(c == ANNOTATE_SHARE ? "<span>" : "", p->f);
+	fputs(c == TABLE_SHARE ? "<span>" : "", p->f);
 	utf8_put_markup(p->f, buf);
-	fputs(c == ANNOTATE_SHARE ? "</span></div></td>" : "</td>", p->f);
+	fputs(c == TABLE_SHARE ? "</span></div></td>" : "</td>", p->f);
 }
 
 static void put_cells(const struct page *p, const struct annotate_sums *s)
 {
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+	for (unsigned int i = 0; i < annotate_columns.n; i++) {
+		const enum table_column c = annotate_columns.column[i].id;
+
 		if (!p->shown[c])
 			continue;
 		if (s)
@@ -104,10 +106,12 @@ static void put_table(struct page *p)
 	const struct annotate_sums *total = &p->a->function[0].total;
 
 	fputs("<table><thead><tr><th scope=\"col\">Address</th>", p->f);
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+	for (unsigned int i = 0; i < annotate_columns.n; i++) {
+		const enum table_column c = annotate_columns.column[i].id;
+
 		p->shown[c] = !isnan(annotate_value(total, total, c));
 		if (p->shown[c])
-			fprintf(p->f, "<th scope=\"col\">%s</th>", annotate_heading(c));
+			fprintf(p->f, "<th scope=\"col\">%s</th>", column_heading(c));
 	}
 	fputs("<th scope=\"col\" class=\"left\">Code</th></tr></thead>\n<tbody>\n", p->f);
 	put_rows(p);

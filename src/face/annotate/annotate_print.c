@@ -15,28 +15,13 @@
 
 typedef unsigned long long ull;
 
-#define COLUMN_HEADING(id, name, heading, ...)	  heading,
-#define COLUMN_RANK(id, name, heading, rank, ...) rank,
-static const char *const headings[] = { ANNOTATE_COLUMN_TABLE(COLUMN_HEADING) };
-static const unsigned char ranks[] = { ANNOTATE_COLUMN_TABLE(COLUMN_RANK) };
-
-void annotate_terms(FILE *f)
-{
-#define COLUMN_LINE(id, name, heading, rank, meaning) { name, meaning },
-	static const char *const columns[][2] = { ANNOTATE_COLUMN_TABLE(COLUMN_LINE) };
-
-	fputs("\nColumns:\n", f);
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		fprintf(f, "  %-12s %s\n", columns[i][0], columns[i][1]);
-}
-
 struct text {
 	FILE *f;
 	const struct annotate_print *p;
 	const struct annotate *a;
 	struct source_files sources;
-	size_t width[ANNOTATE_COLUMN_N]; /* 0: not shown */
-	size_t left;			 /* columns before the code */
+	size_t width[TABLE_COLUMNS]; /* by column; 0: not shown */
+	size_t left;		     /* columns before the code */
 	char unit;
 	const struct annotate_row *hottest; /* NULL: none */
 };
@@ -46,31 +31,10 @@ static const struct annotate_sums *total_of(const struct annotate *a)
 	return &a->function[0].total;
 }
 
-void annotate_cell(const struct screen *screen, const struct annotate *a,
-		   const struct annotate_sums *s, enum annotate_column c, char unit, char *buf,
-		   size_t size)
-{
-	double v = annotate_value(s, total_of(a), c);
-
-	if (c == ANNOTATE_SAMPLES)
-		screen_count(screen, v, buf, size);
-	else if (c == ANNOTATE_CYCLES)
-		screen_scaled(screen, v, unit, buf, size);
-	else if (c == ANNOTATE_MEAN)
-		screen_mean(screen, v, buf, size);
-	else
-		screen_percent(screen, v, buf, size);
-}
-
-static void cell(const struct text *t, const struct annotate_sums *s, enum annotate_column c,
+static void cell(const struct text *t, const struct annotate_sums *s, enum table_column c,
 		 char *buf, size_t size)
 {
-	annotate_cell(t->p->screen, t->a, s, c, t->unit, buf, size);
-}
-
-const char *annotate_heading(enum annotate_column c)
-{
-	return headings[c];
+	column_text(t->p->screen, c, annotate_value(s, total_of(t->a), c), t->unit, buf, size);
 }
 
 void annotate_attribution(const struct annotate *a, char *buf, size_t size)
@@ -101,15 +65,19 @@ bool annotate_new_line(const struct annotate_row *last, const struct annotate_ro
 	return r->file && (!last || last->file != r->file || last->line != r->line);
 }
 
-static bool is_wanted(const struct text *t, unsigned int c)
+static bool is_wanted(const struct text *t, enum table_column c)
 {
-	return (!t->p->columns || t->p->columns >> c & 1) &&
-	       !isnan(annotate_value(total_of(t->a), total_of(t->a), c));
+	const struct view_opts *v = t->p->view;
+	bool listed = !v->n_columns;
+
+	for (unsigned int i = 0; i < v->n_columns; i++)
+		listed |= v->columns[i] == c;
+	return listed && !isnan(annotate_value(total_of(t->a), total_of(t->a), c));
 }
 
-static size_t width_of(const struct text *t, unsigned int c)
+static size_t width_of(const struct text *t, enum table_column c)
 {
-	size_t width = strlen(headings[c]);
+	size_t width = strlen(column_heading(c));
 	char buf[64];
 
 	for (size_t i = 0; i <= t->a->n; i++) {
@@ -124,26 +92,41 @@ static size_t width_of(const struct text *t, unsigned int c)
 	return width;
 }
 
-/* Choose columns with known values, without those of the lowest ranks if the code needs the width. */
+/* Choose columns with known values, without the least useful if the code needs the width. */
 static void choose_columns(struct text *t)
 {
-	unsigned int n = 0, most = t->p->columns ? ANNOTATE_COLUMN_N : FIGURES;
+	static const enum table_column useful[] = {
+		TABLE_SHARE,
+		TABLE_SAMPLES,
+		TABLE_INSTRUCTION_MEAN,
+		TABLE_DRAM,
+		TABLE_INSTRUCTION_CYCLES,
+		TABLE_REMOTE,
+		TABLE_HITM,
+		TABLE_WALK,
+		TABLE_MISPREDICTED,
+		TABLE_SAMPLE_SHARE,
+	};
+	unsigned int n = 0, most = t->p->view->n_columns ? ARRAY_SIZE(useful) : FIGURES;
 
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(useful); i++) {
+		const enum table_column c = useful[i];
+
 		if (!is_wanted(t, c))
 			continue;
 		t->width[c] = width_of(t, c);
 		t->left += t->width[c] + GAP;
 		n++;
 	}
-	for (; n > most || (n && t->left + CODE_MIN > t->p->screen->width); n--) {
-		unsigned int least = 0;
+	for (unsigned int i = ARRAY_SIZE(useful);
+	     n > most || (n && t->left + CODE_MIN > t->p->screen->width);) {
+		size_t *width = &t->width[useful[--i]];
 
-		for (unsigned int c = 1; c < ANNOTATE_COLUMN_N; c++)
-			if (!t->width[least] || (t->width[c] && ranks[c] < ranks[least]))
-				least = c;
-		t->left -= t->width[least] + GAP;
-		t->width[least] = 0;
+		if (!*width)
+			continue;
+		t->left -= *width + GAP;
+		*width = 0;
+		n--;
 	}
 }
 
@@ -172,7 +155,9 @@ static void put_line(struct text *t, const struct annotate_sums *s, const char *
 
 	bold &= t->p->screen->color;
 	fputs(bold ? "\033[1m" : "", t->f);
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+	for (unsigned int i = 0; i < annotate_columns.n; i++) {
+		const enum table_column c = annotate_columns.column[i].id;
+
 		if (!t->width[c])
 			continue;
 		buf[0] = 0;
@@ -190,9 +175,12 @@ static void put_heading(struct text *t)
 	bool bold = t->p->screen->color;
 
 	fputs(bold ? "\n\033[1m" : "\n", t->f);
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++)
+	for (unsigned int i = 0; i < annotate_columns.n; i++) {
+		const enum table_column c = annotate_columns.column[i].id;
+
 		if (t->width[c])
-			fprintf(t->f, "%*s%*s", (int)t->width[c], headings[c], GAP, "");
+			fprintf(t->f, "%*s%*s", (int)t->width[c], column_heading(c), GAP, "");
+	}
 	fputs(bold ? "CODE\033[0m\n" : "CODE\n", t->f);
 }
 
@@ -298,9 +286,8 @@ static const struct annotate_row *hottest_of(const struct annotate *a)
 	double most = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
-		double v = a->row[i].sums
-				   ? annotate_value(a->row[i].sums, total_of(a), ANNOTATE_SHARE)
-				   : (double)NAN;
+		double v = a->row[i].sums ? annotate_value(a->row[i].sums, total_of(a), TABLE_SHARE)
+					  : (double)NAN;
 
 		if (v > most) {
 			most = v;
@@ -318,7 +305,7 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 			  .sources = { .program = a->function[0].code.dso },
 			  .hottest = hottest_of(a) };
 
-	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), ANNOTATE_CYCLES));
+	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), TABLE_INSTRUCTION_CYCLES));
 	choose_columns(&t);
 	put_function(f, a);
 	put_heading(&t);
@@ -352,9 +339,9 @@ static void put_values(struct json_writer *w, const struct annotate *a,
 {
 	static const struct annotate_sums none;
 
-	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++)
-		json_put_number(w, annotate_column_name(c),
-				annotate_value(s ?: &none, total_of(a), c));
+	for (unsigned int i = 0; i < annotate_columns.n; i++)
+		column_json(w, &annotate_columns, &annotate_columns.column[i],
+			    annotate_value(s ?: &none, total_of(a), annotate_columns.column[i].id));
 }
 
 static void put_json_row(struct json_writer *w, const struct annotate *a,

@@ -8,14 +8,11 @@
 
 struct annotate_print {
 	const struct report_head *head;
-	const struct screen *screen; /* of text */
-	const char *file;	     /* the recording, as a word of another command */
-	unsigned int columns; /* of text, 1 << enum annotate_column; 0: the most important four */
-	bool all;	      /* text shows instructions far from samples, too */
+	const struct screen *screen;  /* of text */
+	const char *file;	      /* the recording, as a word of another command */
+	const struct view_opts *view; /* columns of text; none: the most important four */
+	bool all;		      /* text shows instructions far from samples, too */
 };
-
-/* What the columns mean, for --help. */
-void annotate_terms(FILE *f);
 
 /*
  * annotate_print_function() - text with source lines, as many columns as fit

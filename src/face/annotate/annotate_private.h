@@ -4,14 +4,6 @@
 #define IBSCOPE_ANNOTATE_PRIVATE_H
 
 #include "annotate.h"
-#include "base/screen.h"
-
-const char *annotate_heading(enum annotate_column c);
-
-/* @unit: of miss cycles, of screen_unit() */
-void annotate_cell(const struct screen *screen, const struct annotate *a,
-		   const struct annotate_sums *s, enum annotate_column c, char unit, char *buf,
-		   size_t size);
 
 /* Where all selected samples are, in words. */
 void annotate_attribution(const struct annotate *a, char *buf, size_t size);

@@ -57,12 +57,10 @@ struct top_source_info {
 
 struct top_opts {
 	unsigned int labels; /* 0: containers */
-	enum table_column sort;
+	struct view_opts view;
 	bool reverse;
 	char match[TOP_TEXT]; /* rows with this in their name; "": all */
 	double interval_s;
-	enum table_column columns[TABLE_COLUMNS];
-	unsigned int n_columns; /* 0: as many as fit */
 	const struct top_source_info *info;
 	const char *host;
 	bool once;	     /* a single frame: it has no trend */

@@ -110,8 +110,7 @@ static void view_line(struct paint *p, int y)
 
 	mode_text(p, mode, sizeof(mode));
 	end = p->g->width - (int)screen_columns(mode) - 2;
-	snprintf(text, sizeof(text), "by %s   sort %s%s   ", top_level_name(t),
-		 t->sort == SORT_NAME ? "name" : table_column_name(t->sort),
+	snprintf(text, sizeof(text), "by %s   sort %s%s   ", top_level_name(t), top_sort_name(t),
 		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "");
 	x = grid_put(p->g, y, 0, GRID_PLAIN, text);
 	if (!t->opts.once)
@@ -271,9 +270,9 @@ static void main_table(struct paint *p, int y, int lines, int width)
 	static const enum table_column few[] = { TABLE_CYCLES, TABLE_P99 };
 	struct top *t = p->t;
 	struct screen screen = *p->screen;
-	size_t n = t->table.n - t->table.n_rest, fit, columns = t->opts.n_columns;
+	size_t n = t->table.n - t->table.n_rest, fit, columns = t->opts.view.n_columns;
 	struct top_hits *hits = &t->hits;
-	const enum table_column *list = columns ? t->opts.columns : NULL;
+	const enum table_column *list = columns ? t->opts.view.columns : NULL;
 	struct table window;
 
 	*hits = (struct top_hits){ .heading = y, .first_row = y + 1, .right = width };

@@ -74,6 +74,11 @@ void top_paint_function(struct top *t, const struct screen *screen, struct grid 
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 
+static inline const char *top_sort_name(const struct top *t)
+{
+	return t->sort == SORT_NAME ? "name" : column_find(&top_columns, t->sort)->name;
+}
+
 /* The label that the pane beside the rows shows: the source of data, or the outcome of fetches. */
 static inline enum label top_source_label(const struct top *t)
 {

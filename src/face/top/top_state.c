@@ -236,7 +236,7 @@ void top_command(const struct top *t, char *out, size_t size)
 		sep = ",";
 	}
 	if (t->sort != TABLE_CYCLES)
-		ADD(" --sort %s", t->sort == SORT_NAME ? "name" : table_column_name(t->sort));
+		ADD(" --sort %s", top_sort_name(t));
 	if (t->opts.reverse)
 		ADD(" --reverse");
 	if (*t->opts.match) {
@@ -451,7 +451,7 @@ static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 {
 	const struct frame *frame = history_frame(t->history, i);
 	unsigned int labels = top_labels(t) & ~TABLE_JOINED;
-	struct hist_view view = { .format = FORMAT_JSON };
+	struct hist_view view = { .opts.format = FORMAT_JSON };
 	struct hist_info hist = t->opts.info->hist;
 	struct snapshot s;
 	int ret;
@@ -488,7 +488,7 @@ struct top *top_new(const struct top_opts *opts)
 
 	t->history = history_new();
 	t->opts = *opts;
-	t->sort = opts->sort;
+	t->sort = opts->view.sort;
 	first_level(t);
 	return t;
 }

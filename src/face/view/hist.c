@@ -246,19 +246,19 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 	print_header(lines, screen, info, interval);
 	xmemclose(lines);
 	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->has_sort ? v->sort : TABLE_CYCLES, 0, name, arg, &t);
-	table_rank_weak(&t, v->top ?: rows_that_fit(screen, info), !v->top);
+		    v->opts.has_sort ? v->opts.sort : TABLE_CYCLES, 0, name, arg, &t);
+	table_rank_weak(&t, v->opts.top ?: rows_that_fit(screen, info), !v->opts.top);
 	t.order = v->order;
-	format_lines(f, v->format, above);
+	format_lines(f, v->opts.format, above);
 	if (t.n)
-		format_table(f, v->format, screen, &t, v->n_columns ? v->columns : NULL,
-			     v->n_columns);
+		format_table(f, v->opts.format, screen, &t, v->opts.n_columns ? v->opts.columns : NULL,
+			     v->opts.n_columns);
 	lines = xmemopen(&below, &size);
 	fputs(t.n ? "" : "no samples\n", lines);
 	print_below(lines, screen, v, info, interval, &t, name, arg);
 	xmemclose(lines);
-	format_lines(f, v->format, below);
-	if (!v->format && !v->goes_on)
+	format_lines(f, v->opts.format, below);
+	if (!v->opts.format && !v->goes_on)
 		print_next(f, screen, info, &t);
 	table_free(&t);
 	free(above);
@@ -271,7 +271,7 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	struct table t;
 
 	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->has_sort ? v->sort : TABLE_CYCLES, v->top, name, arg, &t);
+		    v->opts.has_sort ? v->opts.sort : TABLE_CYCLES, v->opts.top, name, arg, &t);
 	t.order = v->order;
 	table_print_csv(f, &t, info->simulated, !v->header_printed);
 	v->header_printed = true;
@@ -386,9 +386,9 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	struct rows rows;
 
 	snapshot_prices(interval, info->metric);
-	if (v->format == FORMAT_CSV) {
+	if (v->opts.format == FORMAT_CSV) {
 		print_csv(f, v, info, interval, labels, name, arg);
-	} else if (format_is_text(v->format)) {
+	} else if (format_is_text(v->opts.format)) {
 		screen_of(f, &screen);
 		hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info, interval,
 				labels, name, arg);

@@ -8,23 +8,17 @@
 
 struct err;
 
-/* How to print; zero is the default. Rows for option_set are in hist_options. */
+/* How to print; zero is the default. */
 struct hist_view {
-	enum table_format format;
+	struct view_opts opts;
 	bool histograms;
-	bool goes_on;		/* more intervals follow: do not use the pager */
-	size_t top;		/* rows; 0: as many as fit, 20 in a pipe */
-	enum table_column sort; /* only if has_sort; else miss cycles */
-	bool has_sort;
-	enum table_column columns[TABLE_COLUMNS];
-	unsigned int n_columns; /* 0: as many as fit */
-	bool header_printed;	/* of CSV */
+	bool goes_on;	     /* more intervals follow: do not use the pager */
+	bool header_printed; /* of CSV */
 	struct label_order order;
 };
 
-/* --json, --csv, --top, --sort, --columns, --histogram; the context is a struct hist_view. */
-extern const struct option_row hist_options[];
-extern const size_t hist_n_options;
+/* --histogram, under a title in the help. */
+struct option_set hist_options(const char *title, struct hist_view *v);
 
 /* Return: 0, or -EINVAL with @err if options are mutually exclusive. */
 int hist_view_check(const struct hist_view *v, struct err *err);

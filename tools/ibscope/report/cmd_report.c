@@ -26,24 +26,32 @@ static unsigned int flags(const struct report_cmd *c)
 
 static void choose_columns(struct report_cmd *c)
 {
-	if (!c->n_columns)
+	if (!c->view.n_columns)
 		c->opts.cpus = c->opts.threads = flags(c) & KEY_ADDRESS;
-	if (!c->n_columns && !format_is_text(c->format)) /* text prints as many as fit */
-		c->n_columns = report_columns_default(&c->opts, c->in.n_parts > 1, c->columns);
-	for (unsigned int i = 0; i < c->n_columns; i++)
-		report_count_column(&c->opts, c->columns[i]);
+	if (!c->view.n_columns && !format_is_text(c->view.format)) /* text prints as many as fit */
+		c->view.n_columns =
+			report_columns_default(&c->opts, c->in.n_parts > 1, c->view.columns);
+	for (unsigned int i = 0; i < c->view.n_columns; i++)
+		report_count_column(&c->opts, c->view.columns[i]);
 	report_count_column(&c->opts, c->order.sort);
 }
 
 static void prepare(struct report_cmd *c)
 {
+	static const enum table_column of_fields[] = { TABLE_SAMPLES, TABLE_LOADS, TABLE_STORES,
+						       TABLE_CYCLES,  TABLE_DRAM,  TABLE_HITM,
+						       TABLE_P50,     TABLE_P99 };
 	static const enum label nodes[] = { LABEL_NODE, LABEL_MEM_NODE };
 	struct err err;
 
 	screen_of(stdout, &c->screen);
-	c->order.weak_last = format_is_text(c->format);
+	if (c->pages)
+		c->view.format = FORMAT_CSV;
+	c->order.sort = c->view.sort;
+	c->order.top = c->view.top;
+	c->order.weak_last = format_is_text(c->view.format);
 	c->order.fold_few = c->order.weak_last && !c->order.top && !c->order.min_samples;
-	if (format_is_text(c->format) && !c->order.top)
+	if (format_is_text(c->view.format) && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
 	c->opts.metric = c->sampling.event[0].metric;
@@ -53,11 +61,11 @@ static void prepare(struct report_cmd *c)
 			c->opts.by[c->opts.n_by++] = nodes[i];
 	if (c->opts.type && !c->opts.n_by) {
 		report_keys_parse("field_offset,field_size,field", c->opts.by, &c->opts.n_by, &err);
-		c->order.by_key = !c->has_sort;
-		if (!c->n_columns && !format_is_text(c->format))
-			report_columns_parse("",
-					     "samples,loads,stores,miss_cycles,dram,hitm,p50,p99",
-					     c->columns, &c->n_columns, &err);
+		c->order.by_key = !c->view.has_sort;
+		if (!c->view.n_columns && !format_is_text(c->view.format)) {
+			memcpy(c->view.columns, of_fields, sizeof(of_fields));
+			c->view.n_columns = ARRAY_SIZE(of_fields);
+		}
 		c->order.top = c->order.top == recorded_rows(&c->screen) ? 0 : c->order.top;
 		c->layout = true;
 	}
@@ -141,7 +149,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 	}
 	if (c->pprof_path)
 		c->pprof = pprof_new(&c->opts);
-	if (c->layout && format_is_text(c->format)) {
+	if (c->layout && format_is_text(c->view.format)) {
 		struct report_opts opts = c->opts;
 
 		memcpy(opts.by, report_layout_keys, sizeof(report_layout_keys));
@@ -281,7 +289,7 @@ static void print_below(struct report_cmd *c, const struct report_table *t, FILE
 	if (c->accessors)
 		report_layout_print(lines, c->accessors);
 	xmemclose(lines);
-	format_lines(f, c->format, below);
+	format_lines(f, c->view.format, below);
 	free(below);
 }
 
@@ -337,18 +345,18 @@ static int print(struct report_cmd *c, struct err *err)
 	if (c->layout && !report_add_fields(c->report))
 		log_warn("--type: no accesses to '%s'; --by type lists the names", c->opts.type);
 	report_table(c->report, &c->order, &table);
-	if (format_is_text(c->format))
+	if (format_is_text(c->view.format))
 		pager_open(&pager, stdout);
 	if (c->damon)
 		report_regions_print(stdout, &table, c->in.head.info->simulated);
 	else
-		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
-			     c->n_columns);
-	if (c->format == FORMAT_CSV)
+		report_print(pager.f, &c->screen, c->view.format, &c->in.head, &table,
+			     c->view.columns, c->view.n_columns);
+	if (c->view.format == FORMAT_CSV)
 		report_kinds_log(&table.kinds);
-	if (format_is_text(c->format))
+	if (format_is_text(c->view.format))
 		print_below(c, &table, pager.f);
-	if (!c->format && !c->damon)
+	if (!c->view.format && !c->damon)
 		print_next(c, &table, pager.f);
 	report_table_free(&table);
 	return pager_close(&pager, err);
@@ -361,9 +369,9 @@ static void show_losses(const struct report_cmd *c)
 	__u64 lost = h->lost_samples;
 	char text[128];
 
-	if ((!c->report || !format_is_text(c->format)) && left_out(c, text, sizeof(text)))
+	if ((!c->report || !format_is_text(c->view.format)) && left_out(c, text, sizeof(text)))
 		log_info("%s%s", text, c->html ? ", without --html" : "");
-	if (!c->folds && !c->pprof && c->format != FORMAT_CSV)
+	if (!c->folds && !c->pprof && c->view.format != FORMAT_CSV)
 		return;
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
 		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
@@ -425,15 +433,15 @@ static int check(void *cmd, struct err *err)
 
 static int report(int argc, char **argv, bool numa)
 {
-	struct option_row of_numa[REPORT_OPTIONS_MAX];
+	struct option_row own[REPORT_OPTIONS_MAX], view[VIEW_OPTIONS_MAX];
 	struct report_cmd c = { .numa = numa,
 				.in.input = { .takes_several = true, .takes_fetch = !numa },
-				.order.sort = REPORT_COLUMN_CYCLES };
+				.view.sort = TABLE_CYCLES };
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,
-		.own = { "Report", numa ? of_numa : report_options,
-			 numa ? report_numa_options(of_numa) : report_n_options, &c },
+		.own = report_options(own, &c),
+		.view = view_options(view, VIEW_OPTIONS_ALL, &report_columns, &c.view),
 		.cmd = &c,
 		.symbols = true,
 		.usage = numa ? report_numa_usage : report_usage,

@@ -12,49 +12,6 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-static int set_sort(void *ctx, const char *arg, struct err *err)
-{
-	enum report_column columns[REPORT_COLUMN_N];
-	struct report_cmd *c = ctx;
-	unsigned int n;
-	int ret = report_columns_parse("--sort", arg, columns, &n, err);
-
-	if (!ret && n > 1)
-		return err_set(err, -EINVAL, "--sort: one column at a time, not '%s'", arg);
-	if (!ret)
-		c->order.sort = columns[0];
-	c->has_sort = true;
-	return ret;
-}
-
-static int set_columns(void *ctx, const char *arg, struct err *err)
-{
-	struct report_cmd *c = ctx;
-
-	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
-}
-
-#define FORMAT_LISTED(id, name, ...) "--" name ", "
-
-static int choose_format(struct report_cmd *c, enum table_format format, struct err *err)
-{
-	if (c->has_format)
-		return err_set(
-			err, -EINVAL,
-			FORMAT_TABLE(
-				FORMAT_LISTED) "--format, --folded, --html and --pprof exclude "
-					       "each other");
-	c->has_format = true;
-	c->format = format;
-	return 0;
-}
-
-static int set_format(void *ctx, unsigned int which, const char *arg, struct err *err)
-{
-	(void)arg;
-	return choose_format(ctx, which, err);
-}
-
 static int set_output(void *ctx, const char *arg, struct err *err)
 {
 	struct report_cmd *c = ctx;
@@ -63,7 +20,8 @@ static int set_output(void *ctx, const char *arg, struct err *err)
 	c->damon = !strcmp(arg, "damon");
 	if (!c->damon && strcmp(arg, "csv") != 0)
 		return err_set(err, -EINVAL, "--format: '%s' must be damon or csv", arg);
-	return choose_format(c, FORMAT_CSV, err);
+	c->n_formats++;
+	return 0;
 }
 
 static int set_folded(void *ctx, const char *arg, struct err *err)
@@ -77,41 +35,17 @@ static int set_folded(void *ctx, const char *arg, struct err *err)
 	else
 		return err_set(err, -EINVAL, "--folded: '%s' must be samples or total", arg);
 	c->folds = true;
-	return choose_format(c, FORMAT_TEXT, err);
-}
-
-static int set_html(void *ctx, const char *arg, struct err *err)
-{
-	struct report_cmd *c = ctx;
-
-	c->html_path = arg;
-	return choose_format(c, FORMAT_TEXT, err);
-}
-
-static int set_pprof(void *ctx, const char *arg, struct err *err)
-{
-	struct report_cmd *c = ctx;
-
-	c->pprof_path = arg;
-	return choose_format(c, FORMAT_TEXT, err);
+	c->n_formats++;
+	return 0;
 }
 
 /* clang-format off: a row is a row */
-const struct option_row report_options[] = {
+static const struct option_row all[] = {
 	{ "by", 0, "KEY,..",
 	  "group by these keys; default src, or fetch for ibs_fetch; numa adds node,mem_node",
 	  set_by },
-	{ "sort", 0, "COLUMN", "sort by this column, largest first; default miss_cycles",
-	  set_sort },
-	{ "columns", 0, "COLUMN,..",
-	  "print these columns, in this order; by default as many as fit, as in hist",
-	  set_columns },
-	{ "top", 0, "N",
-	  "print the first N rows and the sum of the others; by default as many as fit the "
-	  "terminal, 20 in a pipe, all with --csv and --json",
-	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
 	{ "limit", 0, "N", "the same as --top",
-	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
+	  OPTION_NUMBER(struct report_cmd, view.top, 1, 1 << 30), .what = "rows" },
 	{ "min-samples", 0, "N", "print only rows with at least N samples",
 	  OPTION_NUMBER(struct report_cmd, order.min_samples, 0, UINT64_MAX) },
 	{ "type", 0, "NAME",
@@ -119,50 +53,62 @@ const struct option_row report_options[] = {
 	  OPTION_WORD(struct report_cmd, opts.type) },
 	{ "phys", 0, NULL, "use physical addresses for pages and lines",
 	  OPTION_FLAG(struct report_cmd, opts.phys) },
-	FORMAT_TABLE(FORMAT_OPTION){ "format", 0, "damon|csv",
-				     "with --by page: print ranges of physical pages for damo; or "
-				     "CSV with both addresses "
-				     "and the node",
-				     set_output },
+	{ "format", 0, "damon|csv",
+	  "with --by page: print ranges of physical pages for damo; or CSV with both addresses and "
+	  "the node",
+	  set_output },
 	{ "folded", 0, "samples|total",
 	  "print call chains for flame graphs, weighted by samples or by total latency",
 	  set_folded },
-	{ "html", 0, "FILE", "write one self-contained HTML file with linked views", set_html },
+	{ "html", 0, "FILE", "write one self-contained HTML file with linked views",
+	  OPTION_WORD(struct report_cmd, html_path) },
 	{ "pprof", 0, "FILE", "write a profile for pprof, with the keys of --by as labels",
-	  set_pprof },
+	  OPTION_WORD(struct report_cmd, pprof_path) },
 };
 /* clang-format on */
-const size_t report_n_options = ARRAY_SIZE(report_options);
-_Static_assert(ARRAY_SIZE(report_options) < REPORT_OPTIONS_MAX, "numa adds --live");
+_Static_assert(ARRAY_SIZE(all) <= REPORT_OPTIONS_MAX, "room for all");
 
-size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX])
+struct option_set report_options(struct option_row out[REPORT_OPTIONS_MAX], struct report_cmd *c)
 {
-	static const char *const not [] = { "limit", "type", "folded", "html", "pprof", "format" };
+	static const char *const not_of_numa[] = { "limit", "type",  "folded",
+						   "html",  "pprof", "format" };
 	static const struct option_row live = {
 		"live", 0, NULL,
 		"sample now instead of reading a recording; takes the options of hist",
 		OPTION_FLAG(struct report_cmd, live)
 	};
-	size_t n = 0;
+	struct option_set set = { "Report", out, 0, c };
 
-	for (size_t i = 0; i < ARRAY_SIZE(report_options); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		size_t k = 0;
 
-		while (k < ARRAY_SIZE(not ) && strcmp(report_options[i].name, not [k]))
+		while (c->numa && k < ARRAY_SIZE(not_of_numa) &&
+		       strcmp(all[i].name, not_of_numa[k]))
 			k++;
-		if (k == ARRAY_SIZE(not ))
-			out[n++] = report_options[i];
+		if (k == (c->numa ? ARRAY_SIZE(not_of_numa) : 0))
+			out[set.n++] = all[i];
 	}
-	out[n++] = live;
-	return n;
+	if (c->numa)
+		out[set.n++] = live;
+	return set;
 }
+
+#define FORMAT_LISTED(id, name, ...) "--" name ", "
 
 int report_check_options(const struct report_cmd *c, struct err *err)
 {
+	const struct view_opts *v = &c->view;
+
+	if (!!v->format + c->n_formats + !!c->html_path + !!c->pprof_path > 1)
+		return err_set(
+			err, -EINVAL,
+			FORMAT_TABLE(
+				FORMAT_LISTED) "--format, --folded, --html and --pprof exclude "
+					       "each other");
 	if (c->html_path && sampling_of_fetch(&c->sampling))
 		return err_set(err, -EINVAL,
 			       "--html: the page shows samples of ibs_op only; leave out --html");
-	if (c->html_path && (c->opts.n_by || c->has_sort || c->n_columns || c->order.top ||
+	if (c->html_path && (c->opts.n_by || v->has_sort || v->n_columns || v->top ||
 			     c->order.min_samples || c->opts.type))
 		return err_set(err, -EINVAL,
 			       "--html has fixed views and excludes --by, --sort, --columns, "

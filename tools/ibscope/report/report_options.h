@@ -10,7 +10,7 @@
 #include "session/session.h"
 #include "base/screen.h"
 
-#define REPORT_OPTIONS_MAX 32
+#define REPORT_OPTIONS_MAX 16
 
 struct report_cmd {
 	bool live; /* for --help only: cmd_numa() handles it */
@@ -18,10 +18,9 @@ struct report_cmd {
 	struct sampling_opts sampling;
 	struct report_opts opts;
 	struct report_order order;
-	enum report_column columns[REPORT_COLUMN_N];
-	unsigned int n_columns;
-	enum table_format format;
-	bool has_format, has_sort, folds;
+	struct view_opts view;
+	unsigned int n_formats; /* other than those of `view` */
+	bool folds;
 	bool pages, damon;	  /* --format; --format damon */
 	struct report *accessors; /* functions that use the fields, in text */
 	bool layout;		  /* print the layout of opts.type */
@@ -37,12 +36,8 @@ struct report_cmd {
 	struct screen screen;
 };
 
-/* Their context is a struct report_cmd. */
-extern const struct option_row report_options[];
-extern const size_t report_n_options;
-
-/* The options of numa: those of report without other output formats, plus --live. Return: their number. */
-size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX]);
+/* The options of report; numa lacks other output formats, but has --live. */
+struct option_set report_options(struct option_row out[REPORT_OPTIONS_MAX], struct report_cmd *c);
 /* Check for options that exclude each other. Return: 0 or -EINVAL with @err. */
 int report_check_options(const struct report_cmd *c, struct err *err);
 

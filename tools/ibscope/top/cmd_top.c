@@ -394,8 +394,10 @@ static int check(struct top_cmd *c, const struct sampling_opts *none, bool *sele
 /* @selects: set to whether options of sampling are given. Return: as options_parse() */
 static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct err *err)
 {
+	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct option_set sets[] = {
 		{ "Screen", top_options, top_n_options, c },
+		view_options(view, "sort columns", &top_columns, &c->top.view),
 		{ "Sampling", sampling_options, sampling_n_options, &c->sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &c->sampling.select },
 	};
@@ -427,7 +429,8 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 
 int cmd_top(int argc, char **argv)
 {
-	struct top_cmd c = { .top = { .sort = TABLE_CYCLES, .interval_s = DEFAULT_INTERVAL_S },
+	struct top_cmd c = { .top = { .view = { .sort = TABLE_CYCLES, .by_name = true },
+				      .interval_s = DEFAULT_INTERVAL_S },
 			     .sigfd = -1 };
 	struct err err = { "" };
 	bool selects = false;

@@ -3,7 +3,6 @@
 
 #include "collector/control.h"
 
-#include "base/choice.h"
 #include "base/num.h"
 
 #include <ibscope/pin_layout.h>
@@ -11,36 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *sort_name_at(unsigned int i)
-{
-	return i == TABLE_HISTOGRAM ? "name" : table_column_name(i);
-}
-
-static int set_sort(void *ctx, const char *arg, struct err *err)
-{
-	/* columns with an order; the name takes the place of the first column without one */
-	const struct choices columns = { "--sort", "column", sort_name_at, TABLE_HISTOGRAM + 1 };
-	struct top_cmd *c = ctx;
-	unsigned int i;
-	int ret = choice_parse(&columns, arg, &i, err);
-
-	if (!ret)
-		c->top.sort = i == TABLE_HISTOGRAM ? TABLE_COLUMNS : i;
-	return ret;
-}
-
-static int set_columns(void *ctx, const char *arg, struct err *err)
-{
-	const struct choices columns = { "--columns", "column", table_column_name, TABLE_EXTRA };
-	unsigned int list[TABLE_COLUMNS];
-	struct top_cmd *c = ctx;
-	int ret = choice_list_parse(&columns, arg, list, &c->top.n_columns, err);
-
-	for (unsigned int i = 0; !ret && i < c->top.n_columns; i++)
-		c->top.columns[i] = list[i];
-	return ret;
-}
 
 static int set_size(void *ctx, const char *arg, struct err *err)
 {
@@ -74,13 +43,7 @@ static int set_speed(void *ctx, const char *arg, struct err *err)
 const struct option_row top_options[] = {
 	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
 	  OPTION_DURATION(struct top_cmd, top.interval_s, TOP_MIN_INTERVAL_S, TOP_MAX_INTERVAL_S) },
-	{ "sort", 0, "COLUMN", "sort by this column, largest first, or by name; default cycles",
-	  set_sort },
 	{ "reverse", 0, NULL, "sort smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
-	{ "columns", 0, "COLUMN,..",
-	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
-	  "share, dram, remote, p50, p90, p99, histogram, trend; also valid, estimated_ops, mean",
-	  set_columns },
 	{ "match", 0, "TEXT", "show only rows with TEXT in their name",
 	  OPTION_TEXT(struct top_cmd, top.match) },
 	{ "input", 'i', "FILE", "show a recording as if it were live",
@@ -113,6 +76,7 @@ void top_usage(FILE *f, const struct option_set *sets, size_t n)
 		   "data comes\nfrom. Keys sort, filter, zoom in and scroll back through the last "
 		   "ten minutes; '?' lists them.\n");
 	options_help(f, sets, n);
+	columns_help(f, &top_columns);
 	top_keys_help(f);
 	fprintf(f, "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }

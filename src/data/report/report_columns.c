@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The columns of a report. */
+#include "report.h"
+
+#include <math.h>
+
+/*
+ * X(COLUMN, "name", digits, COLUMN_*, value of row `r` of table `t`, "meaning")
+ *
+ * `fetch`: the report is of ibs_fetch. `one`: not a sum of rows, whose sets were not joined.
+ */
+#define COLUMNS(X)                                                                               \
+	X(SAMPLES, "samples", 0, 0, r->samples, "samples")                                       \
+	X(SAMPLE_SHARE, "sample_share", COLUMN_DIGITS, 0, ratio(r->samples, t->total.samples),   \
+	  "share of all selected samples")                                                       \
+	X(OPS, "estimated_ops", 0, 0, if_known(r->has_estimated, r->estimated),                  \
+	  "samples x period: ops, cycles or fetches")                                            \
+	X(VALID, "valid", 0, 0, r->valid, "samples with a valid latency")                        \
+	X(CYCLES, "miss_cycles", 0, 0, if_known(!r->valid || r->has_estimated, r->cycles),       \
+	  "latency x ops that a sample stands for")                                              \
+	X(SHARE, "share", COLUMN_DIGITS, 0, share_of(t, r),                                      \
+	  "share of all miss cycles; of all latencies if a period is unknown")                   \
+	X(DRAM, "dram", COLUMN_DIGITS, COLUMN_OF_OP, if_known(!fetch, ratio(r->dram, r->known)), \
+	  "share of the row's miss cycles for data from DRAM")                                   \
+	X(REMOTE, "remote", COLUMN_DIGITS, COLUMN_OF_OP,                                         \
+	  if_known(!fetch, ratio(r->remote, r->known)),                                          \
+	  "share of the row's miss cycles for data from other nodes")                            \
+	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_OP,                                             \
+	  if_known(!fetch && (r->stateful || !r->cached), ratio(r->hitm, r->known)),             \
+	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 on")  \
+	X(MEAN, "mean", 1, 0, ratio(r->sum, r->valid), "mean latency, cycles")                   \
+	X(P50, "p50", 0, 0, if_known(r->p50 >= 0, r->p50), "median, cycles")                     \
+	X(P90, "p90", 0, 0, if_known(r->p90 >= 0, r->p90), "90th percentile, cycles")            \
+	X(P99, "p99", 0, 0, if_known(r->p99 >= 0, r->p99), "99th percentile, cycles")            \
+	X(MAX, "max", 0, 0, if_known(r->valid, r->max),                                          \
+	  "largest latency, cycles; 65535 means that or more")                                   \
+	X(TOTAL, "total", 0, 0, if_known(r->valid, r->sum), "sum of the latencies, cycles")      \
+	X(LOADS, "loads", 0, COLUMN_OF_OP, if_known(!fetch, r->loads),                           \
+	  "samples that load, including prefetches")                                             \
+	X(STORES, "stores", 0, COLUMN_OF_OP, if_known(!fetch, r->stores),                        \
+	  "samples that store, including locked accesses")                                       \
+	X(OFFSETS, "offsets", 0, COLUMN_OF_DATA,                                                 \
+	  if_known(one && r->offsets && report_by(t->opts, LABEL_LINE), r->offsets),             \
+	  "different bytes of a cache line accessed")                                            \
+	X(CPUS, "cpus", 0, COLUMN_OF_DATA, if_known(one && r->cpus, r->cpus), "different CPUs")  \
+	X(THREADS, "threads", 0, COLUMN_OF_DATA, if_known(one && r->threads, r->threads),        \
+	  "different threads")                                                                   \
+	X(LAST, "last_seen", 3, COLUMN_OF_DATA, if_known(r->last, r->last / 1e9),                \
+	  "time of the last sample, seconds since 1970")                                         \
+	X(IMBALANCE, "imbalance", 4, COLUMN_OF_RANKS, r->imbalance,                              \
+	  "largest of the miss cycles of all MPI ranks over their mean")                         \
+	X(PRICE, "remote_price", 0, COLUMN_OF_PRICE,                                             \
+	  if_known(t->opts->price && (!r->valid || r->has_estimated), rint(r->price) + 0.0),     \
+	  "miss cycles above those of the same accesses at the mean latency of local memory")    \
+	X(PAGES, "pages", 0, COLUMN_OF_OP | COLUMN_OF_PAGES, if_known(r->pages, r->pages),       \
+	  "different pages of physical memory, 4 KiB each")                                      \
+	X(MISPLACED, "misplaced", 0, COLUMN_OF_OP | COLUMN_OF_PAGES,                             \
+	  if_known(r->placed, r->misplaced),                                                     \
+	  "pages that are accessed most from a node other than their own")                       \
+	X(L3_MISS, "l3_miss", COLUMN_DIGITS, COLUMN_OF_FETCH,                                    \
+	  if_known(fetch, ratio(r->dram, r->known)),                                             \
+	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")              \
+	X(WALK, "walk", COLUMN_DIGITS, COLUMN_OF_FETCH, ratio(r->walks, r->translated),          \
+	  "ibs_fetch: share of translations that walked page tables")                            \
+	X(ABORTED, "aborted", COLUMN_DIGITS, COLUMN_OF_FETCH,                                    \
+	  if_known(fetch, ratio(r->aborted, r->samples)),                                        \
+	  "ibs_fetch: share of fetches that did not complete")
+
+static const struct column columns[] = { COLUMNS(COLUMN_ROW) };
+const struct columns report_columns = { columns, ARRAY_SIZE(columns) };
+
+static double if_known(bool known, double v)
+{
+	return known ? v : (double)NAN;
+}
+
+static double ratio(double part, double all)
+{
+	return all ? part / all : (double)NAN;
+}
+
+/* Where a period is unknown, latencies stand for themselves. */
+static double share_of(const struct report_table *t, const struct report_row *r)
+{
+	const bool cycles = t->total.has_estimated;
+
+	return if_known(r->valid, ratio(cycles ? r->cycles : r->sum,
+					cycles ? t->total.cycles : t->total.sum));
+}
+
+double report_value(const struct report_table *t, const struct report_row *r, enum table_column c)
+{
+	const bool fetch = ibs_metric_of_fetch(t->opts->metric), one = r->label;
+
+	switch (c) {
+		COLUMNS(COLUMN_CASE)
+	default:
+		return NAN;
+	}
+}
