@@ -113,6 +113,14 @@ void json_put_u64(struct json_writer *w, const char *key, __u64 v)
 	num_put(w->f, v, 10);
 }
 
+void json_put_u16s(struct json_writer *w, const char *key, const __u16 *v, unsigned int n)
+{
+	json_begin_array(w, key);
+	for (unsigned int i = 0; i < n; i++)
+		json_put_u64(w, NULL, v[i]);
+	json_end(w);
+}
+
 void json_put_i64(struct json_writer *w, const char *key, __s64 v)
 {
 	begin_value(w, key);

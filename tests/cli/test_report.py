@@ -35,7 +35,7 @@ USAGE = [
     (['FILE', '--by', ''], "unknown key ''"),
     (['FILE', '--by', 'src,'], 'column 5'),
     (['FILE', '--sort', 'src'], 'p99'),
-    (['FILE', '--sort', 'p50,p99'], 'one column'),
+    (['FILE', '--sort', 'p50,p99'], "unknown column 'p50,p99'"),
     (['FILE', '--columns', 'mean,avg'], "column 6: unknown column 'avg'"),
     (['FILE', '--top', '0'], '--top'),
     (['FILE', '--limit', 'ten'], "'ten'"),

@@ -85,17 +85,10 @@ static void put_task(struct out *o, __u32 tgid, __u32 tid)
 	}
 }
 
-static void put_mmap(struct out *o, const struct trace_mmap *m)
+static void put_build_id(struct out *o, const struct trace_mmap *m)
 {
 	char build_id[2 * sizeof(m->build_id) + 1] = "";
 
-	put_task(o, m->tgid, m->tid);
-	put_flag(o, "kernel", m->kernel);
-	put_flag(o, "exec", m->exec);
-	put_hex(o, "start", m->start);
-	put_hex(o, "len", m->len);
-	put_hex(o, "pgoff", m->pgoff);
-	put_text(o, "path", m->path);
 	if (!m->build_id_len)
 		return;
 	for (unsigned int i = 0; i < m->build_id_len && i < sizeof(m->build_id); i++)
@@ -104,6 +97,91 @@ static void put_mmap(struct out *o, const struct trace_mmap *m)
 		json_put_text(&o->w, "build_id", build_id);
 	else
 		fprintf(o->w.f, " build_id %s", build_id);
+}
+
+/* What events have, in the order in which it is printed. */
+static const struct field {
+	enum trace_kind of;
+	enum { NUMBER, HEX, TEXT, KNOWN, FLAG, TASK, SLAB_NAME } as;
+	const char *key;
+	size_t at, bytes;
+} fields[] = {
+#define FIELD(kind, as, key, member)                                         \
+	{                                                                    \
+		TRACE_##kind, as, key, offsetof(struct trace_event, member), \
+			sizeof(((struct trace_event *)0)->member)            \
+	}
+	FIELD(COMM, TASK, "", comm.tgid),
+	FIELD(COMM, FLAG, "exec", comm.exec),
+	FIELD(COMM, TEXT, "comm", comm.name),
+	FIELD(MMAP, TASK, "", mmap.tgid),
+	FIELD(MMAP, FLAG, "kernel", mmap.kernel),
+	FIELD(MMAP, FLAG, "exec", mmap.exec),
+	FIELD(MMAP, HEX, "start", mmap.start),
+	FIELD(MMAP, HEX, "len", mmap.len),
+	FIELD(MMAP, HEX, "pgoff", mmap.pgoff),
+	FIELD(MMAP, TEXT, "path", mmap.path),
+	FIELD(FORK, TASK, "", fork.tgid),
+	FIELD(FORK, NUMBER, "parent_pid", fork.parent_tgid),
+	FIELD(FORK, NUMBER, "parent_tid", fork.parent_tid),
+	FIELD(EXIT, TASK, "", fork.tgid),
+	FIELD(EXIT, NUMBER, "parent_pid", fork.parent_tgid),
+	FIELD(EXIT, NUMBER, "parent_tid", fork.parent_tid),
+	FIELD(CGROUP, NUMBER, "id", cgroup.id),
+	FIELD(CGROUP, TEXT, "path", cgroup.path),
+	FIELD(CGROUP, KNOWN, "container", cgroup.container),
+	FIELD(CGROUP, KNOWN, "pod", cgroup.pod),
+	FIELD(CGROUP, KNOWN, "namespace", cgroup.ns),
+	FIELD(LOST, NUMBER, "n", lost.n),
+	FIELD(LOST, FLAG, "samples", lost.samples),
+	FIELD(LOST, NUMBER, "cpu", lost.cpu),
+	FIELD(RANK, NUMBER, "pid", rank.tgid),
+	FIELD(RANK, NUMBER, "rank", rank.rank),
+	FIELD(RANK, FLAG, "ended", rank.ended),
+	FIELD(RANK, NUMBER, "status", rank.status),
+	FIELD(REGION, NUMBER, "tid", region.tid),
+	FIELD(REGION, FLAG, "omp", region.omp),
+	FIELD(REGION, FLAG, "end", region.end),
+	FIELD(REGION, NUMBER, "team", region.team),
+	FIELD(REGION, NUMBER, "number", region.number),
+	FIELD(REGION, NUMBER, "addr", region.addr),
+	FIELD(REGION, TEXT, "name", region.name),
+	FIELD(SLAB, HEX, "id", slab.id),
+	FIELD(SLAB, NUMBER, "object_size", slab.object_size),
+	FIELD(SLAB, NUMBER, "size", slab.size),
+	FIELD(SLAB, NUMBER, "pad", slab.pad),
+	FIELD(SLAB, NUMBER, "order", slab.order),
+	FIELD(SLAB, NUMBER, "min_order", slab.min_order),
+	FIELD(SLAB, FLAG, "merged", slab.merged),
+	FIELD(SLAB, SLAB_NAME, "name", slab.name),
+};
+
+static void put_field(struct out *o, const struct field *f, const void *value)
+{
+	const char *text = NULL;
+	__u32 task[2];
+	__u64 v = 0;
+
+	switch (f->as) {
+	case TASK: /* the tid is behind the tgid */
+		memcpy(task, value, sizeof(task));
+		put_task(o, task[0], task[1]);
+		return;
+	case SLAB_NAME:
+		put_text(o, f->key, value);
+		return;
+	case TEXT:
+	case KNOWN:
+		memcpy(&text, value, sizeof(text));
+		(f->as == KNOWN ? put_known : put_text)(o, f->key, text);
+		return;
+	default:
+		memcpy(&v, value, f->bytes); /* little endian */
+		if (f->as == FLAG)
+			put_flag(o, f->key, v);
+		else
+			(f->as == HEX ? put_hex : put_number)(o, f->key, v);
+	}
 }
 
 void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
@@ -119,58 +197,11 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		return;
 	begin(&o, kinds[ev->kind]);
 	put_time(&o, ev->time);
-	switch (ev->kind) {
-	case TRACE_COMM:
-		put_task(&o, ev->comm.tgid, ev->comm.tid);
-		put_flag(&o, "exec", ev->comm.exec);
-		put_text(&o, "comm", ev->comm.name);
-		break;
-	case TRACE_MMAP:
-		put_mmap(&o, &ev->mmap);
-		break;
-	case TRACE_FORK:
-	case TRACE_EXIT:
-		put_task(&o, ev->fork.tgid, ev->fork.tid);
-		put_number(&o, "parent_pid", ev->fork.parent_tgid);
-		put_number(&o, "parent_tid", ev->fork.parent_tid);
-		break;
-	case TRACE_CGROUP:
-		put_number(&o, "id", ev->cgroup.id);
-		put_text(&o, "path", ev->cgroup.path);
-		put_known(&o, "container", ev->cgroup.container);
-		put_known(&o, "pod", ev->cgroup.pod);
-		put_known(&o, "namespace", ev->cgroup.ns);
-		break;
-	case TRACE_RANK:
-		put_number(&o, "pid", ev->rank.tgid);
-		put_number(&o, "rank", ev->rank.rank);
-		put_flag(&o, "ended", ev->rank.ended);
-		put_number(&o, "status", ev->rank.status);
-		break;
-	case TRACE_REGION:
-		put_number(&o, "tid", ev->region.tid);
-		put_flag(&o, "omp", ev->region.omp);
-		put_flag(&o, "end", ev->region.end);
-		put_number(&o, "team", ev->region.team);
-		put_number(&o, "number", ev->region.number);
-		put_number(&o, "addr", ev->region.addr);
-		put_text(&o, "name", ev->region.name);
-		break;
-	case TRACE_SLAB:
-		put_hex(&o, "id", ev->slab.id);
-		put_number(&o, "object_size", ev->slab.object_size);
-		put_number(&o, "size", ev->slab.size);
-		put_number(&o, "pad", ev->slab.pad);
-		put_number(&o, "order", ev->slab.order);
-		put_number(&o, "min_order", ev->slab.min_order);
-		put_flag(&o, "merged", ev->slab.merged);
-		put_text(&o, "name", ev->slab.name);
-		break;
-	default:
-		put_number(&o, "n", ev->lost.n);
-		put_flag(&o, "samples", ev->lost.samples);
-		put_number(&o, "cpu", ev->lost.cpu);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (fields[i].of == ev->kind)
+			put_field(&o, &fields[i], (const char *)ev + fields[i].at);
+	if (ev->kind == TRACE_MMAP)
+		put_build_id(&o, &ev->mmap);
 	if (json)
 		json_finish(&o.w);
 	else
@@ -248,42 +279,31 @@ static void print_info_text(FILE *f, const struct trace_info *info)
 	}
 }
 
-static void put_cpus(struct json_writer *w, const char *key, const __u16 *v, unsigned int n)
-{
-	json_begin_array(w, key);
-	for (unsigned int i = 0; i < n; i++)
-		json_put_u64(w, NULL, v[i]);
-	json_end(w);
-}
-
 static void put_distances(struct json_writer *w, const struct node_distances *d)
 {
-	bool any = false;
+	unsigned int i = 0;
 
-	for (unsigned int n = 0; n < DISTANCE_NODES; n++) {
-		for (unsigned int m = 0; m < DISTANCE_NODES; m++) {
-			if (!d->of[n][m])
-				continue;
-			if (!any)
-				json_begin_array(w, "distance");
-			any = true;
-			json_begin_object(w, NULL);
-			json_put_u64(w, "node", n);
-			json_put_u64(w, "mem_node", m);
-			json_put_u64(w, "distance", d->of[n][m]);
-			json_end(w);
-		}
-	}
-	if (any)
+	if (!node_distance_next(d, &i))
+		return;
+	json_begin_array(w, "distance");
+	for (; node_distance_next(d, &i); i++) {
+		const unsigned int n = i / DISTANCE_NODES, m = i % DISTANCE_NODES;
+
+		json_begin_object(w, NULL);
+		json_put_u64(w, "node", n);
+		json_put_u64(w, "mem_node", m);
+		json_put_u64(w, "distance", d->of[n][m]);
 		json_end(w);
+	}
+	json_end(w);
 }
 
 static void put_topology(struct json_writer *w, const struct trace_topology *t)
 {
-	put_cpus(w, "ccx", t->ccx, t->n);
-	put_cpus(w, "node", t->node, t->n);
+	json_put_u16s(w, "ccx", t->ccx, t->n);
+	json_put_u16s(w, "node", t->node, t->n);
 	if (t->has_sockets)
-		put_cpus(w, "socket", t->socket, t->n);
+		json_put_u16s(w, "socket", t->socket, t->n);
 	put_distances(w, &t->distance);
 }
 

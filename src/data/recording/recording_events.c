@@ -1,121 +1,92 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording_events.h"
 
-static const struct {
+/*
+ * Events, a row each: X(KIND, member, string that follows or NONE, fields). Fields have the same name
+ * in a file and in a trace: COPY(field), or FLAG(field, bit of `flags`).
+ */
+#define EVENTS(X)                                                                                 \
+	X(COMM, comm, comm.name, FLAG(comm.exec, RECORDING_EXEC) COPY(comm.tgid) COPY(comm.tid))  \
+	X(MMAP, mmap, mmap.path,                                                                  \
+	  FLAG(mmap.exec, RECORDING_EXEC) FLAG(mmap.kernel, RECORDING_KERNEL) COPY(mmap.tgid)     \
+		  COPY(mmap.tid) COPY(mmap.start) COPY(mmap.len) COPY(mmap.pgoff)                 \
+			  COPY(mmap.build_id_len))                                                \
+	X(FORK, fork, NONE, FORK_FIELDS)                                                          \
+	X(EXIT, fork, NONE, FORK_FIELDS)                                                          \
+	X(CGROUP, cgroup, cgroup.path, COPY(cgroup.id))                                           \
+	X(LOST, lost, NONE, FLAG(lost.samples, RECORDING_IN_SAMPLES) COPY(lost.n) COPY(lost.cpu)) \
+	X(RANK, rank, NONE,                                                                       \
+	  FLAG(rank.ended, RECORDING_ENDED) COPY(rank.tgid) COPY(rank.rank) COPY(rank.status))    \
+	X(REGION, region, region.name,                                                            \
+	  FLAG(region.end, RECORDING_ENDED) FLAG(region.omp, RECORDING_OMP) COPY(region.tid)      \
+		  COPY(region.team) COPY(region.number) COPY(region.addr))                        \
+	X(SLAB, slab, slab.name,                                                                  \
+	  COPY(slab.id) COPY(slab.object_size) COPY(slab.size) COPY(slab.pad) COPY(slab.order)    \
+		  COPY(slab.min_order) COPY(slab.merged))
+#define FORK_FIELDS COPY(fork.tgid) COPY(fork.tid) COPY(fork.parent_tgid) COPY(fork.parent_tid)
+
+#define NONE kind /* a member without a string */
+
+static const struct kind {
 	enum trace_kind trace;
 	__u16 kind;
-	__u16 bytes; /* of the fixed part */
-	bool string; /* follows */
+	__u16 bytes;  /* of the fixed part */
+	__u16 string; /* where its address is in a trace_event; 0: none follows */
 } kinds[] = {
-	{ TRACE_COMM, RECORDING_COMM, RECORDING_EVENT_BYTES(comm), true },
-	{ TRACE_MMAP, RECORDING_MMAP, RECORDING_EVENT_BYTES(mmap), true },
-	{ TRACE_FORK, RECORDING_FORK, RECORDING_EVENT_BYTES(fork), false },
-	{ TRACE_EXIT, RECORDING_EXIT, RECORDING_EVENT_BYTES(fork), false },
-	{ TRACE_CGROUP, RECORDING_CGROUP, RECORDING_EVENT_BYTES(cgroup), true },
-	{ TRACE_LOST, RECORDING_LOST, RECORDING_EVENT_BYTES(lost), false },
-	{ TRACE_RANK, RECORDING_RANK, RECORDING_EVENT_BYTES(rank), false },
-	{ TRACE_REGION, RECORDING_REGION, RECORDING_EVENT_BYTES(region), true },
-	{ TRACE_SLAB, RECORDING_SLAB, RECORDING_EVENT_BYTES(slab), true },
+#define KIND(kind, member, string, fields)                               \
+	{ TRACE_##kind, RECORDING_##kind, RECORDING_EVENT_BYTES(member), \
+	  offsetof(struct trace_event, string) },
+	EVENTS(KIND)
 };
-#define KINDS (ARRAY_SIZE(kinds))
 
-static void encode_mmap(const struct trace_mmap *m, struct recording_event *out)
+static const struct kind *find(bool of_trace, unsigned int kind)
 {
-	size_t n = m->build_id_len;
-
-	out->flags = (m->exec ? RECORDING_EXEC : 0) | (m->kernel ? RECORDING_KERNEL : 0);
-	out->mmap.tgid = m->tgid;
-	out->mmap.tid = m->tid;
-	out->mmap.start = m->start;
-	out->mmap.len = m->len;
-	out->mmap.pgoff = m->pgoff;
-	out->mmap.build_id_len = n < sizeof(m->build_id) ? n : sizeof(m->build_id);
-	memcpy(out->mmap.build_id, m->build_id, out->mmap.build_id_len);
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+		if ((of_trace ? kinds[k].trace : kinds[k].kind) == kind)
+			return &kinds[k];
+	return NULL;
 }
 
 size_t recording_event_encode(const struct trace_event *ev, struct recording_event *out,
 			      const char *strings[RECORDING_STRINGS], unsigned int *n)
 {
-	unsigned int k;
+#define FLAG(field, bit) out->flags |= ev->field ? (bit) : 0;
+#define COPY(field)	 out->field = ev->field;
+#define CASE(kind, member, string, fields) \
+	case TRACE_##kind:                 \
+		fields break;
+	const struct kind *k = find(true, ev->kind);
 
-	for (k = 0; k < KINDS && kinds[k].trace != ev->kind; k++)
-		;
-	if (k == KINDS)
+	if (!k)
 		return 0;
-	*out = (struct recording_event){ .kind = kinds[k].kind, .time = ev->time };
-	*n = kinds[k].string;
+	*out = (struct recording_event){ .kind = k->kind, .time = ev->time };
 	switch (ev->kind) {
-	case TRACE_COMM:
-		out->flags = ev->comm.exec ? RECORDING_EXEC : 0;
-		out->comm.tgid = ev->comm.tgid;
-		out->comm.tid = ev->comm.tid;
-		strings[0] = ev->comm.name ?: "";
+		EVENTS(CASE)
+	default:
 		break;
-	case TRACE_MMAP:
-		encode_mmap(&ev->mmap, out);
-		strings[0] = ev->mmap.path ?: "";
-		break;
-	case TRACE_CGROUP:
-		out->cgroup.id = ev->cgroup.id;
-		strings[0] = ev->cgroup.path ?: "";
+	}
+#undef FLAG
+#undef COPY
+	if (ev->kind == TRACE_MMAP) {
+		const size_t most = sizeof(ev->mmap.build_id), len = ev->mmap.build_id_len;
+
+		out->mmap.build_id_len = len < most ? len : most;
+		memcpy(out->mmap.build_id, ev->mmap.build_id, out->mmap.build_id_len);
+	}
+	*n = k->string != 0;
+	if (ev->kind == TRACE_SLAB)
+		strings[0] = ev->slab.name;
+	else if (k->string)
+		memcpy(strings, (const char *)ev + k->string, sizeof(*strings));
+	if (ev->kind == TRACE_CGROUP) {
 		strings[1] = ev->cgroup.container ?: "";
 		strings[2] = ev->cgroup.pod ?: "";
 		strings[3] = ev->cgroup.ns ?: "";
 		*n = *strings[1] || *strings[2] || *strings[3] ? 4 : 1;
-		break;
-	case TRACE_LOST:
-		out->flags = ev->lost.samples ? RECORDING_IN_SAMPLES : 0;
-		out->lost.n = ev->lost.n;
-		out->lost.cpu = ev->lost.cpu;
-		break;
-	case TRACE_RANK:
-		out->flags = ev->rank.ended ? RECORDING_ENDED : 0;
-		out->rank.tgid = ev->rank.tgid;
-		out->rank.rank = ev->rank.rank;
-		out->rank.status = ev->rank.status;
-		break;
-	case TRACE_REGION:
-		out->flags = (ev->region.end ? RECORDING_ENDED : 0) |
-			     (ev->region.omp ? RECORDING_OMP : 0);
-		out->region.tid = ev->region.tid;
-		out->region.team = ev->region.team;
-		out->region.number = ev->region.number;
-		out->region.addr = ev->region.addr;
-		strings[0] = ev->region.name ?: "";
-		break;
-	case TRACE_SLAB:
-		out->slab.id = ev->slab.id;
-		out->slab.object_size = ev->slab.object_size;
-		out->slab.size = ev->slab.size;
-		out->slab.pad = ev->slab.pad;
-		out->slab.order = ev->slab.order;
-		out->slab.min_order = ev->slab.min_order;
-		out->slab.merged = ev->slab.merged;
-		strings[0] = ev->slab.name;
-		break;
-	default:
-		out->fork.tgid = ev->fork.tgid;
-		out->fork.tid = ev->fork.tid;
-		out->fork.parent_tgid = ev->fork.parent_tgid;
-		out->fork.parent_tid = ev->fork.parent_tid;
 	}
-	return kinds[k].bytes;
-}
-
-static int decode_mmap(const struct recording_event *e, struct trace_mmap *m)
-{
-	if (e->mmap.build_id_len > sizeof(m->build_id))
-		return -EINVAL;
-	m->tgid = e->mmap.tgid;
-	m->tid = e->mmap.tid;
-	m->kernel = e->flags & RECORDING_KERNEL;
-	m->exec = e->flags & RECORDING_EXEC;
-	m->start = e->mmap.start;
-	m->len = e->mmap.len;
-	m->pgoff = e->mmap.pgoff;
-	m->build_id_len = e->mmap.build_id_len;
-	memcpy(m->build_id, e->mmap.build_id, m->build_id_len);
-	return 1;
+	if (*n)
+		strings[0] = strings[0] ?: "";
+	return k->bytes;
 }
 
 /* The string after @s, "" if @s is the last one. The last byte before @end is 0. */
@@ -125,81 +96,52 @@ static const char *next_string(const char *s, const char *end)
 	return s + 1 < end ? s + 1 : s;
 }
 
+static void decode_string(const char *s, const char *end, const struct kind *k,
+			  struct trace_event *out)
+{
+	if (out->kind == TRACE_SLAB)
+		snprintf(out->slab.name, sizeof(out->slab.name), "%s", s);
+	else if (k->string)
+		memcpy((char *)out + k->string, &s, sizeof(s));
+	if (out->kind == TRACE_CGROUP) {
+		out->cgroup.container = next_string(s, end);
+		out->cgroup.pod = next_string(out->cgroup.container, end);
+		out->cgroup.ns = next_string(out->cgroup.pod, end);
+	}
+}
+
 int recording_event_decode(const unsigned char *in, size_t n, struct trace_event *out,
 			   size_t *bytes)
 {
+#define FLAG(field, bit) out->field = e.flags & (bit);
+#define COPY(field)	 out->field = e.field;
+	const size_t head = offsetof(struct recording_event, comm);
 	struct recording_event e = {};
-	const char *string;
-	unsigned int k;
+	const struct kind *k;
 
-	if (n < offsetof(struct recording_event, comm))
+	if (n < head)
 		return -EINVAL;
-	memcpy(&e, in, offsetof(struct recording_event, comm));
-	if (e.bytes < offsetof(struct recording_event, comm) || e.bytes > n)
+	memcpy(&e, in, head);
+	if (e.bytes < head || e.bytes > n)
 		return -EINVAL;
 	*bytes = e.bytes;
-	for (k = 0; k < KINDS && kinds[k].kind != e.kind; k++)
-		;
-	if (k == KINDS)
+	k = find(false, e.kind);
+	if (!k)
 		return 0;
-	if (e.bytes < kinds[k].bytes + (size_t)kinds[k].string ||
-	    (kinds[k].string && in[e.bytes - 1]))
+	if (e.bytes < k->bytes + (size_t) !!k->string || (k->string && in[e.bytes - 1]))
 		return -EINVAL;
-	memcpy(&e, in, kinds[k].bytes);
-	string = (const char *)in + kinds[k].bytes;
-	*out = (struct trace_event){ .kind = kinds[k].trace, .time = e.time };
+	memcpy(&e, in, k->bytes);
+	*out = (struct trace_event){ .kind = k->trace, .time = e.time };
 	switch (out->kind) {
-	case TRACE_COMM:
-		out->comm.exec = e.flags & RECORDING_EXEC;
-		out->comm.tgid = e.comm.tgid;
-		out->comm.tid = e.comm.tid;
-		out->comm.name = string;
-		return 1;
-	case TRACE_MMAP:
-		out->mmap.path = string;
-		return decode_mmap(&e, &out->mmap);
-	case TRACE_CGROUP:
-		out->cgroup.id = e.cgroup.id;
-		out->cgroup.path = string;
-		out->cgroup.container = next_string(string, (const char *)in + e.bytes);
-		out->cgroup.pod = next_string(out->cgroup.container, (const char *)in + e.bytes);
-		out->cgroup.ns = next_string(out->cgroup.pod, (const char *)in + e.bytes);
-		return 1;
-	case TRACE_LOST:
-		out->lost.samples = e.flags & RECORDING_IN_SAMPLES;
-		out->lost.n = e.lost.n;
-		out->lost.cpu = e.lost.cpu;
-		return 1;
-	case TRACE_RANK:
-		out->rank.tgid = e.rank.tgid;
-		out->rank.rank = e.rank.rank;
-		out->rank.ended = e.flags & RECORDING_ENDED;
-		out->rank.status = e.rank.status;
-		return 1;
-	case TRACE_REGION:
-		out->region.end = e.flags & RECORDING_ENDED;
-		out->region.omp = e.flags & RECORDING_OMP;
-		out->region.tid = e.region.tid;
-		out->region.team = e.region.team;
-		out->region.number = e.region.number;
-		out->region.addr = e.region.addr;
-		out->region.name = string;
-		return 1;
-	case TRACE_SLAB:
-		out->slab = (struct ibs_slab){ .id = e.slab.id,
-					       .object_size = e.slab.object_size,
-					       .size = e.slab.size,
-					       .pad = e.slab.pad,
-					       .order = e.slab.order,
-					       .min_order = e.slab.min_order,
-					       .merged = e.slab.merged };
-		snprintf(out->slab.name, sizeof(out->slab.name), "%s", string);
-		return 1;
+		EVENTS(CASE)
 	default:
-		out->fork.tgid = e.fork.tgid;
-		out->fork.tid = e.fork.tid;
-		out->fork.parent_tgid = e.fork.parent_tgid;
-		out->fork.parent_tid = e.fork.parent_tid;
-		return 1;
+		break;
 	}
+	if (out->kind == TRACE_MMAP) {
+		if (out->mmap.build_id_len > sizeof(out->mmap.build_id))
+			return -EINVAL;
+		memcpy(out->mmap.build_id, e.mmap.build_id, out->mmap.build_id_len);
+	}
+	decode_string((const char *)in + k->bytes, (const char *)in + e.bytes, k, out);
+	return 1;
 }

@@ -23,14 +23,6 @@ static void put_cpu(struct json_writer *w, const struct cpu_info *c)
 	json_end(w);
 }
 
-static void put_numbers(struct json_writer *w, const char *key, const __u16 *v, unsigned int n)
-{
-	json_begin_array(w, key);
-	for (unsigned int i = 0; i < n; i++)
-		json_put_u64(w, NULL, v[i]);
-	json_end(w);
-}
-
 static void put_three(struct json_writer *w, __u64 a, __u64 b, __u64 c)
 {
 	json_begin_array(w, NULL);
@@ -43,29 +35,24 @@ static void put_three(struct json_writer *w, __u64 a, __u64 b, __u64 c)
 /* [node, node of the memory, distance] for known distances; nothing if all are unknown. */
 static void put_distances(struct json_writer *w, const struct node_distances *d)
 {
-	bool any = false;
+	unsigned int i = 0;
 
-	for (unsigned int n = 0; n < DISTANCE_NODES; n++) {
-		for (unsigned int m = 0; m < DISTANCE_NODES; m++) {
-			if (!d->of[n][m])
-				continue;
-			if (!any)
-				json_begin_array(w, "distance");
-			any = true;
-			put_three(w, n, m, d->of[n][m]);
-		}
-	}
-	if (any)
-		json_end(w);
+	if (!node_distance_next(d, &i))
+		return;
+	json_begin_array(w, "distance");
+	for (; node_distance_next(d, &i); i++)
+		put_three(w, i / DISTANCE_NODES, i % DISTANCE_NODES,
+			  d->of[i / DISTANCE_NODES][i % DISTANCE_NODES]);
+	json_end(w);
 }
 
 static void put_topology(struct json_writer *w, const struct trace_topology *t)
 {
 	json_begin_object(w, "topology");
-	put_numbers(w, "ccx", t->ccx, t->n);
-	put_numbers(w, "node", t->node, t->n);
+	json_put_u16s(w, "ccx", t->ccx, t->n);
+	json_put_u16s(w, "node", t->node, t->n);
 	if (t->has_sockets)
-		put_numbers(w, "socket", t->socket, t->n);
+		json_put_u16s(w, "socket", t->socket, t->n);
 	put_distances(w, &t->distance);
 	json_end(w);
 }

@@ -238,16 +238,67 @@ static struct container_owner owner_by_path(const char *path)
 	return o;
 }
 
+/* A component of a path, and what it is. */
+struct component {
+	struct text name, slice, id;
+	const char *runtime;
+	char pod_uid[CONTAINER_ID_LEN + 1];
+	unsigned int uid; /* that owns it */
+	size_t end;	  /* of the path up to here */
+	bool second;	  /* of the path: it may be named by its first two */
+};
+
+static void take_place(struct container *out, enum container_kind kind, const char *runtime,
+		       const struct component *c)
+{
+	out->kind = kind;
+	out->runtime = runtime;
+	out->path_len = c->end;
+	out->uid = c->uid;
+}
+
+/* Return: whether the component is a pod, or names one in front of a container. */
+static bool take_container(struct container *out, struct component *c, struct text parent)
+{
+	struct container named;
+
+	if (is_pod(c->name, parent, c->pod_uid))
+		return true;
+	if (is_container(c->name, parent, &c->id, &c->runtime) ||
+	    is_request(c->name, &c->slice, &c->id, &c->runtime)) {
+		memcpy(out->id, c->id.s, CONTAINER_ID_LEN);
+		out->id[CONTAINER_ID_LEN] = 0;
+		take_place(out, CONTAINER_BY_ID, c->runtime, c);
+		out->depth++;
+		return c->slice.len != c->name.len && is_pod(c->slice, parent, c->pod_uid);
+	}
+	/* not in another container: only the path identifies it */
+	if (!out->depth && !*out->pod_uid && is_named(c->name, parent, c->second, c->uid, &named)) {
+		memcpy(out->id, named.id, sizeof(out->id));
+		take_place(out, named.kind, named.runtime, c);
+		out->depth = named.kind != CONTAINER_GUESS;
+	}
+	return false;
+}
+
+static void take_pod(struct container *out, const struct component *c)
+{
+	memcpy(out->pod_uid, c->pod_uid, sizeof(c->pod_uid));
+	out->host_pod = !c->uid && out->depth == (c->slice.len != c->name.len);
+	if (c->slice.len == c->name.len) { /* the container around it is its node */
+		*out->id = 0;
+		take_place(out, CONTAINER_BY_ID, "", c);
+	}
+}
+
 int container_each(const char *path, const struct container_owner *owner, struct container *out,
 		   container_cb *cb, void *arg)
 {
 	struct container_owner by_path = owner_by_path(path);
-	struct text name, id, slice, parent = { "", 0 };
-	const char *s, *end, *runtime;
-	char uid[CONTAINER_ID_LEN + 1] = "";
 	struct container_outer first = { .id = "" };
-	unsigned int uid_here;
-	struct container named;
+	struct component c = { .pod_uid = "" };
+	struct text parent = { "", 0 };
+	const char *s, *end;
 	int ret = 0;
 
 	if (!owner || (by_path.uid && (!owner->uid || by_path.path_len < owner->path_len)))
@@ -255,53 +306,22 @@ int container_each(const char *path, const struct container_owner *owner, struct
 	memset(out, 0, sizeof(*out));
 	out->runtime = "";
 	for (s = path; *s && !ret; s = end) {
-		bool pod;
-
 		s += *s == '/';
 		end = strchrnul(s, '/');
-		name = (struct text){ s, end - s };
-		slice = name;
-		uid_here = (size_t)(s - path) > owner->path_len ? owner->uid : 0;
-		pod = is_pod(name, parent, uid);
-		if (!pod && (is_container(name, parent, &id, &runtime) ||
-			     is_request(name, &slice, &id, &runtime))) {
-			memcpy(out->id, id.s, CONTAINER_ID_LEN);
-			out->id[CONTAINER_ID_LEN] = 0;
-			out->kind = CONTAINER_BY_ID;
-			out->runtime = runtime;
-			out->depth++;
-			out->path_len = end - path;
-			out->uid = uid_here;
-			pod = slice.len != name.len && is_pod(slice, parent, uid);
-		} else if (!pod && !out->depth && !*out->pod_uid &&
-			   is_named(name, parent, parent.s == path + 1, uid_here, &named)) {
-			/* not in another container: only the path identifies it */
-			memcpy(out->id, named.id, sizeof(out->id));
-			out->kind = named.kind;
-			out->runtime = named.runtime;
-			out->depth = named.kind != CONTAINER_GUESS;
-			out->path_len = end - path;
-			out->uid = uid_here;
-		}
-		parent = name;
-		if (pod) {
-			memcpy(out->pod_uid, uid, sizeof(uid));
-			out->host_pod = !uid_here && out->depth == (slice.len != name.len);
-			if (slice.len == name.len) { /* the container around it is its node */
-				*out->id = 0;
-				out->kind = CONTAINER_BY_ID;
-				out->runtime = "";
-				out->path_len = end - path;
-				out->uid = uid_here;
-			}
-		}
+		c.name = c.slice = (struct text){ s, end - s };
+		c.uid = (size_t)(s - path) > owner->path_len ? owner->uid : 0;
+		c.end = end - path;
+		c.second = parent.s == path + 1;
+		if (take_container(out, &c, parent))
+			take_pod(out, &c);
+		parent = c.name;
 		if (out->depth == 1 && *out->id && !*first.id) {
 			first = (struct container_outer){ out->kind, out->uid, out->runtime, "" };
 			memcpy(first.id, out->id, sizeof(first.id));
 		} else if (out->depth > 1 || !*out->id) {
 			out->outer = first;
 		}
-		if (cb && out->path_len == (size_t)(end - path))
+		if (cb && out->path_len == c.end)
 			ret = cb(arg, out);
 	}
 	return ret;

@@ -58,6 +58,8 @@ void node_distances_read(const char *root, struct node_distances *out);
 
 /* Accepts any node numbers, even -1. Return: 0 if unknown. */
 unsigned int node_distance(const struct node_distances *d, unsigned int node, unsigned int memory);
+/* Move *i to the next known distance, of[*i / DISTANCE_NODES][*i % DISTANCE_NODES]. Return: false if there is none. */
+bool node_distance_next(const struct node_distances *d, unsigned int *i);
 
 /**
  * memory_nodes_fill() - convert sorted ranges to the decision core's form

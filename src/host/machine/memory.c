@@ -171,3 +171,11 @@ unsigned int node_distance(const struct node_distances *d, unsigned int node, un
 {
 	return node < DISTANCE_NODES && memory < DISTANCE_NODES ? d->of[node][memory] : 0;
 }
+
+bool node_distance_next(const struct node_distances *d, unsigned int *i)
+{
+	while (*i < DISTANCE_NODES * DISTANCE_NODES &&
+	       !d->of[*i / DISTANCE_NODES][*i % DISTANCE_NODES])
+		++*i;
+	return *i < DISTANCE_NODES * DISTANCE_NODES;
+}
