@@ -295,7 +295,7 @@ class Rooms(unittest.TestCase):
             with open(os.path.join(TOP, path), encoding='utf-8') as f:
                 if makes.search(f.read()):
                     found.add(path)
-        self.assertEqual(found, {'src/base/output_file.c', 'src/face/collector/control.c', 'tools/ibscope/top/cmd_top.c'})
+        self.assertEqual(found, {'src/base/output_file.c', 'src/face/collector/control_listen.c', 'tools/ibscope/top/cmd_top.c'})
 
 
 if __name__ == '__main__':

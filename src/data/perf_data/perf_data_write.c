@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_write.h"
 
-#include "base/cpulist.h"
-#include "perf_data_format.h"
+#include "perf_data_features.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ibscope/filter_fields.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define FETCH_TYPE 10 /* any number; perf reads the mapping from the file */
-#define OP_TYPE	   11
-#define CNT_CTL	   (1ULL << 19)
-#define ID_OF(pmu) ((pmu) + 1ULL)
 
 /*
  * Readers sort within two rounds. Events are nearly in order: the recorder sorted each batch, which is far
@@ -24,62 +15,12 @@
  */
 #define ROUND_NS 4000000000ULL
 
-#define SAMPLE_TYPE                                                                     \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
-	 PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW |    \
-	 PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_CGROUP)
-
-struct perf_writer {
-	const struct trace_info *info;
-	FILE *f;
-	bool pipe;
-	unsigned char buf[1 << 15]; /* a record or feature: strings of events are at most 8 KiB */
-	size_t n;
-	__u64 data, round;
-};
-
-static void put(struct perf_writer *w, const void *p, size_t n)
-{
-	if (n > sizeof(w->buf) - w->n)
-		n = sizeof(w->buf) - w->n;
-	if (n)
-		memcpy(w->buf + w->n, p, n);
-	w->n += n;
-}
-
-static void put32(struct perf_writer *w, __u32 v)
-{
-	put(w, &v, sizeof(v));
-}
-
-static void put64(struct perf_writer *w, __u64 v)
-{
-	put(w, &v, sizeof(v));
-}
-
-/* A string with its final 0, up to a multiple of @align bytes. */
-static void put_padded(struct perf_writer *w, const char *text, size_t align)
-{
-	static const char zeros[64];
-	size_t n = strlen(text);
-
-	put(w, text, n);
-	put(w, zeros, align - n % align);
-}
-
-/* The strings of features. */
-static void put_text(struct perf_writer *w, const char *text)
-{
-	put32(w, strlen(text) / 64 * 64 + 64);
-	put_padded(w, text, 64);
-}
-
 static void begin(struct perf_writer *w, __u32 type, __u16 misc)
 {
 	const struct perf_event_header h = { .type = type, .misc = misc };
 
 	w->n = 0;
-	put(w, &h, sizeof(h));
+	perf_put(w, &h, sizeof(h));
 }
 
 static void finish(struct perf_writer *w)
@@ -93,218 +34,14 @@ static void finish(struct perf_writer *w)
 /* sample_id, at the end of all records except samples. */
 static void finish_event(struct perf_writer *w, __u32 tgid, __u32 tid, __u64 time, __u32 cpu)
 {
-	put32(w, tgid);
-	put32(w, tid);
-	put64(w, time);
-	put32(w, cpu);
-	put32(w, 0);
-	put64(w, ID_OF(0));
+	perf_put32(w, tgid);
+	perf_put32(w, tid);
+	perf_put64(w, time);
+	perf_put32(w, cpu);
+	perf_put32(w, 0);
+	perf_put64(w, PERF_ID_OF(0));
 	finish(w);
 }
-
-static bool is_op_count(const struct trace_pmu *p)
-{
-	return p->op && strstr(p->name, "cnt_ctl=1");
-}
-
-static struct perf_event_attr attr_of(const struct trace_pmu *p)
-{
-	return (struct perf_event_attr){
-		.type = p->op ? OP_TYPE : FETCH_TYPE,
-		.size = sizeof(struct perf_event_attr),
-		.config = is_op_count(p) ? CNT_CTL : 0,
-		.sample_period = p->period,
-		.freq = p->freq,
-		.sample_type = SAMPLE_TYPE | (p->stacks ? PERF_SAMPLE_CALLCHAIN : 0),
-		.sample_id_all = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.mmap_data = 1,
-		.task = 1,
-		.cgroup = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-	};
-}
-
-static void put_events(struct perf_writer *w)
-{
-	put32(w, w->info->n_pmus);
-	put32(w, sizeof(struct perf_event_attr));
-	for (unsigned int i = 0; i < w->info->n_pmus; i++) {
-		const struct perf_event_attr attr = attr_of(&w->info->pmu[i]);
-
-		put(w, &attr, sizeof(attr));
-		put32(w, 1);
-		put_text(w, w->info->pmu[i].name);
-		put64(w, ID_OF(i));
-	}
-}
-
-/* The mapping by which perf decodes raw samples. */
-static void put_pmu_caps(struct perf_writer *w)
-{
-	bool zen4 = w->info->cpu.caps & IBS_CAPS_ZEN4;
-
-	put32(w, 1);
-	put32(w, zen4);
-	if (zen4) {
-		put_text(w, "zen4_ibs_extensions");
-		put_text(w, "1");
-	}
-	put_text(w, "ibs_op");
-}
-
-/* Memory of nodes, as bitmaps of blocks; `perf c2c report` rejects a file without this and the next feature. */
-static bool put_memory(struct perf_writer *w)
-{
-	const struct memory_range *range = w->info->memory;
-	const size_t n = w->info->n_memory, at = w->n + 2 * sizeof(__u64);
-	__u64 edges = 0, end = 0, block, nodes = 0;
-	unsigned int most = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		edges |= range[i].start | range[i].end;
-		end = range[i].end > end ? range[i].end : end;
-		most = range[i].node > most ? range[i].node : most;
-	}
-	if (!end)
-		return false;
-	block = edges & -edges;
-	put64(w, 1);
-	put64(w, block);
-	put64(w, 0);
-	for (unsigned int node = 0; node <= most && w->n < sizeof(w->buf); node++) {
-		const __u64 bits = end / block;
-		bool has = false;
-
-		for (size_t i = 0; i < n; i++)
-			has |= range[i].node == node;
-		if (!has)
-			continue;
-		nodes++;
-		put64(w, node);
-		put64(w, bits);
-		put64(w, bits);
-		for (__u64 b = 0; b < bits && w->n < sizeof(w->buf); b += 64) {
-			__u64 word = 0;
-
-			for (size_t i = 0; i < n; i++)
-				for (__u64 k = b; k < b + 64 && range[i].node == node; k++)
-					if (k * block >= range[i].start && k * block < range[i].end)
-						word |= 1ull << (k - b);
-			put64(w, word);
-		}
-	}
-	memcpy(w->buf + at, &nodes, sizeof(nodes));
-	return w->n < sizeof(w->buf);
-}
-
-/* Nodes with CPUs. */
-static bool put_nodes(struct perf_writer *w)
-{
-	const struct trace_topology *t = w->info->topology;
-	struct cpulist done = { 0 };
-	const size_t at = w->n;
-	char list[4096];
-	__u32 n = 0;
-
-	put32(w, 0);
-	for (__u32 first = 0; t && first < t->n; first++) {
-		struct cpulist cpus = { 0 };
-		__u64 bytes = 0;
-
-		for (__u32 cpu = first; cpu < t->n && !cpulist_has(&done, first); cpu++)
-			if (t->node[cpu] == t->node[first])
-				cpulist_add(&cpus, cpu);
-		if (!cpulist_count(&cpus))
-			continue;
-		for (size_t i = 0; i < sizeof(done.bits) / sizeof(*done.bits); i++)
-			done.bits[i] |= cpus.bits[i];
-		for (size_t i = 0; i < w->info->n_memory; i++)
-			if (w->info->memory[i].node == t->node[first])
-				bytes += w->info->memory[i].end - w->info->memory[i].start;
-		put32(w, t->node[first]);
-		put64(w, bytes / 1024);
-		put64(w, 0); /* free memory: not recorded */
-		cpulist_print(&cpus, list, sizeof(list));
-		put_text(w, list);
-		n++;
-	}
-	memcpy(w->buf + at, &n, sizeof(n));
-	return n && w->n < sizeof(w->buf);
-}
-
-/* Return: false if the contents of the feature are unknown. */
-static bool put_feature(struct perf_writer *w, enum perf_feature nr)
-{
-	const struct trace_info *info = w->info;
-	char text[64];
-
-	switch (nr) {
-	case PERF_FEATURE_HOSTNAME:
-		put_text(w, info->host);
-		return *info->host;
-	case PERF_FEATURE_OSRELEASE:
-		put_text(w, info->release);
-		return *info->release;
-	case PERF_FEATURE_ARCH:
-		put_text(w, "x86_64");
-		return true;
-	case PERF_FEATURE_NRCPUS:
-		put32(w, info->n_cpus);
-		put32(w, info->n_cpus);
-		return info->n_cpus;
-	case PERF_FEATURE_CPUDESC:
-		put_text(w, info->cpu.name);
-		return *info->cpu.name;
-	case PERF_FEATURE_CPUID:
-		snprintf(text, sizeof(text), "%s,%u,%u,%u", info->cpu.vendor, info->cpu.family,
-			 info->cpu.model, info->cpu.stepping);
-		put_text(w, text);
-		return info->has_cpu;
-	case PERF_FEATURE_CMDLINE:
-		put32(w, info->simulated + 1);
-		if (info->simulated)
-			put_text(w, PERF_SIMULATED);
-		put_text(w, info->command);
-		return info->simulated || *info->command;
-	case PERF_FEATURE_EVENT_DESC:
-		put_events(w);
-		return true;
-	case PERF_FEATURE_NUMA_TOPOLOGY:
-		return put_nodes(w);
-	case PERF_FEATURE_MEM_TOPOLOGY:
-		return put_memory(w);
-	case PERF_FEATURE_PMU_MAPPINGS:
-		put32(w, 2);
-		put32(w, OP_TYPE);
-		put_text(w, "ibs_op");
-		put32(w, FETCH_TYPE);
-		put_text(w, "ibs_fetch");
-		return true;
-	case PERF_FEATURE_CLOCK_DATA:
-		put32(w, 1);
-		put32(w, CLOCK_MONOTONIC);
-		put64(w, info->realtime_ns);
-		put64(w, info->monotonic_ns);
-		return info->realtime_ns;
-	default:
-		put_pmu_caps(w);
-		return true;
-	}
-}
-
-static const enum perf_feature features[] = {
-	PERF_FEATURE_HOSTNAME,	   PERF_FEATURE_OSRELEASE,    PERF_FEATURE_ARCH,
-	PERF_FEATURE_NRCPUS,	   PERF_FEATURE_CPUDESC,      PERF_FEATURE_CPUID,
-	PERF_FEATURE_CMDLINE,	   PERF_FEATURE_EVENT_DESC,   PERF_FEATURE_NUMA_TOPOLOGY,
-	PERF_FEATURE_PMU_MAPPINGS, PERF_FEATURE_MEM_TOPOLOGY, PERF_FEATURE_CLOCK_DATA,
-	PERF_FEATURE_PMU_CAPS,
-};
-#define FEATURES (sizeof(features) / sizeof(features[0]))
 
 static void write_pipe_head(struct perf_writer *w)
 {
@@ -312,18 +49,18 @@ static void write_pipe_head(struct perf_writer *w)
 
 	fwrite(head, 1, sizeof(head), w->f);
 	for (unsigned int i = 0; i < w->info->n_pmus; i++) {
-		const struct perf_event_attr attr = attr_of(&w->info->pmu[i]);
+		const struct perf_event_attr attr = perf_attr_of(&w->info->pmu[i]);
 
 		begin(w, PERF_RECORD_HEADER_ATTR, 0);
-		put(w, &attr, sizeof(attr));
-		put64(w, ID_OF(i));
+		perf_put(w, &attr, sizeof(attr));
+		perf_put64(w, PERF_ID_OF(i));
 		finish(w);
 	}
-	for (size_t i = 0; i < FEATURES; i++) {
+	for (size_t i = 0; i < PERF_FEATURES; i++) {
 		begin(w, PERF_RECORD_HEADER_FEATURE, 0);
-		put64(w, features[i]);
-		if (put_feature(w, features[i])) {
-			put_padded(w, "", 8 - w->n % 8);
+		perf_put64(w, perf_features[i]);
+		if (perf_put_feature(w, perf_features[i])) {
+			perf_put_padded(w, "", 8 - w->n % 8);
 			finish(w);
 		}
 	}
@@ -344,9 +81,9 @@ static void write_file_head(struct perf_writer *w, __u64 end, const __u64 *bits)
 	h.data.size = end ? end - w->data : 0;
 	fwrite(&h, 1, sizeof(h), w->f);
 	for (unsigned int i = 0; i < n; i++)
-		fwrite(&(__u64){ ID_OF(i) }, 1, sizeof(__u64), w->f);
+		fwrite(&(__u64){ PERF_ID_OF(i) }, 1, sizeof(__u64), w->f);
 	for (unsigned int i = 0; i < n; i++) {
-		const struct perf_event_attr attr = attr_of(&w->info->pmu[i]);
+		const struct perf_event_attr attr = perf_attr_of(&w->info->pmu[i]);
 		const struct perf_section ids = { sizeof(h) + i * sizeof(__u64), sizeof(__u64) };
 
 		fwrite(&attr, 1, sizeof(attr), w->f);
@@ -357,15 +94,15 @@ static void write_file_head(struct perf_writer *w, __u64 end, const __u64 *bits)
 /* After the data is a table of sections, in the order of the feature bits. */
 static void write_features(struct perf_writer *w)
 {
-	struct perf_section table[FEATURES];
+	struct perf_section table[PERF_FEATURES];
 	__u64 end = ftello(w->f), at = end, bits[4] = { 0 };
 	size_t n = 0, written = 0;
 
-	for (size_t i = 0; i < FEATURES; i++) {
+	for (size_t i = 0; i < PERF_FEATURES; i++) {
 		w->n = 0;
-		if (!put_feature(w, features[i]))
+		if (!perf_put_feature(w, perf_features[i]))
 			continue;
-		bits[features[i] / 64] |= 1ULL << features[i] % 64;
+		bits[perf_features[i] / 64] |= 1ULL << perf_features[i] % 64;
 		table[n++].size = w->n;
 	}
 	at += n * sizeof(table[0]);
@@ -376,7 +113,7 @@ static void write_features(struct perf_writer *w)
 	fwrite(table, sizeof(table[0]), n, w->f);
 	for (size_t i = 0; written < n; i++) {
 		w->n = 0;
-		if (!put_feature(w, features[i]))
+		if (!perf_put_feature(w, perf_features[i]))
 			continue;
 		fwrite(w->buf, 1, w->n, w->f);
 		written++;
@@ -419,11 +156,11 @@ static void put_raw(struct perf_writer *w, __u32 caps, const __u64 *regs, __u32 
 {
 	const __u32 bytes = sizeof(caps) + __builtin_popcount(present) * sizeof(*regs);
 
-	put32(w, bytes);
-	put32(w, caps);
+	perf_put32(w, bytes);
+	perf_put32(w, caps);
 	for (unsigned int r = 0; r < n; r++)
 		if (present >> r & 1)
-			put64(w, regs[r]);
+			perf_put64(w, regs[r]);
 }
 
 /* perf decodes samples only if IBS_OP_CTL has En and Val set. */
@@ -438,7 +175,8 @@ static void put_op(struct perf_writer *w, const struct ibs_op_sample *op, const 
 		caps &= ~(IBS_CAPS_BRNTRGT | IBS_CAPS_OPDATA4);
 		caps |= PERF_RAW_NO_CTL;
 		regs[IBS_OP_CTL] = 3ULL << 17 /* IbsOpEn, IbsOpVal */ | (period & 0xffff) |
-				   (period >> 16 & 0x7f) << 20 | (is_op_count(p) ? CNT_CTL : 0);
+				   (period >> 16 & 0x7f) << 20 |
+				   (perf_is_op_count(p) ? PERF_CNT_CTL : 0);
 	}
 	put_raw(w, caps, regs, op->present | fixed, IBS_OP_REG_N);
 }
@@ -501,27 +239,27 @@ static void add_sample(struct perf_writer *w, const struct trace_event *ev)
 	      !s->has_ip  ? PERF_RECORD_MISC_CPUMODE_UNKNOWN
 	      : s->kernel ? PERF_RECORD_MISC_KERNEL | PERF_RECORD_MISC_EXACT_IP
 			  : PERF_RECORD_MISC_USER | PERF_RECORD_MISC_EXACT_IP);
-	put64(w, ID_OF(s->pmu));
-	put64(w, s->has_ip ? s->ip : 0);
-	put32(w, s->has_task ? s->tgid : ~0u);
-	put32(w, s->has_task ? s->tid : ~0u);
-	put64(w, ev->time);
-	put64(w, op_field(ev, IBS_OP_FIELD_DC_LIN_AD));
-	put32(w, s->cpu);
-	put32(w, 0);
-	put64(w, !p->freq ? p->period : whole ? ibs_op_period(&s->op) : 0);
+	perf_put64(w, PERF_ID_OF(s->pmu));
+	perf_put64(w, s->has_ip ? s->ip : 0);
+	perf_put32(w, s->has_task ? s->tgid : ~0u);
+	perf_put32(w, s->has_task ? s->tid : ~0u);
+	perf_put64(w, ev->time);
+	perf_put64(w, op_field(ev, IBS_OP_FIELD_DC_LIN_AD));
+	perf_put32(w, s->cpu);
+	perf_put32(w, 0);
+	perf_put64(w, !p->freq ? p->period : whole ? ibs_op_period(&s->op) : 0);
 	if (p->stacks) {
-		put64(w, s->n_stack);
-		put(w, s->stack, s->n_stack * sizeof(*s->stack));
+		perf_put64(w, s->n_stack);
+		perf_put(w, s->stack, s->n_stack * sizeof(*s->stack));
 	}
 	if (op)
 		put_op(w, &s->op, p);
 	else
 		put_raw(w, s->fetch.cpu.caps, s->fetch.reg, s->fetch.present, IBS_FETCH_REG_N);
-	put64(w, op_field(ev, IBS_OP_FIELD_DC_MISS_LAT));
-	put64(w, op ? data_src(&s->op) : 0);
-	put64(w, op_field(ev, IBS_OP_FIELD_DC_PHYS_AD));
-	put64(w, s->cgroup_id);
+	perf_put64(w, op_field(ev, IBS_OP_FIELD_DC_MISS_LAT));
+	perf_put64(w, op ? data_src(&s->op) : 0);
+	perf_put64(w, op_field(ev, IBS_OP_FIELD_DC_PHYS_AD));
+	perf_put64(w, s->cgroup_id);
 	finish(w);
 }
 
@@ -535,26 +273,26 @@ static void add_map(struct perf_writer *w, const struct trace_event *ev)
 		      (m->exec ? 0 : PERF_RECORD_MISC_MMAP_DATA) |
 		      (m->build_id_len ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0));
 	memcpy(build_id + 4, m->build_id, sizeof(m->build_id));
-	put32(w, m->tgid);
-	put32(w, m->tid);
-	put64(w, m->start);
-	put64(w, m->len);
-	put64(w, m->pgoff);
-	put(w, build_id, sizeof(build_id));
-	put32(w, m->exec ? 5 : 1); /* PROT_READ, PROT_EXEC */
-	put32(w, 2);		   /* MAP_PRIVATE */
-	put_padded(w, m->path, 8);
+	perf_put32(w, m->tgid);
+	perf_put32(w, m->tid);
+	perf_put64(w, m->start);
+	perf_put64(w, m->len);
+	perf_put64(w, m->pgoff);
+	perf_put(w, build_id, sizeof(build_id));
+	perf_put32(w, m->exec ? 5 : 1); /* PROT_READ, PROT_EXEC */
+	perf_put32(w, 2);		/* MAP_PRIVATE */
+	perf_put_padded(w, m->path, 8);
 	finish_event(w, m->tgid, m->tid, ev->time, ~0u);
 }
 
 static void add_task(struct perf_writer *w, const struct trace_event *ev)
 {
 	begin(w, ev->kind == TRACE_FORK ? PERF_RECORD_FORK : PERF_RECORD_EXIT, 0);
-	put32(w, ev->fork.tgid);
-	put32(w, ev->fork.parent_tgid);
-	put32(w, ev->fork.tid);
-	put32(w, ev->fork.parent_tid);
-	put64(w, ev->time);
+	perf_put32(w, ev->fork.tgid);
+	perf_put32(w, ev->fork.parent_tgid);
+	perf_put32(w, ev->fork.tid);
+	perf_put32(w, ev->fork.parent_tid);
+	perf_put64(w, ev->time);
 	finish_event(w, ev->fork.tgid, ev->fork.tid, ev->time, ~0u);
 }
 
@@ -572,9 +310,9 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 		break;
 	case TRACE_COMM:
 		begin(w, PERF_RECORD_COMM, ev->comm.exec ? PERF_RECORD_MISC_COMM_EXEC : 0);
-		put32(w, ev->comm.tgid);
-		put32(w, ev->comm.tid);
-		put_padded(w, ev->comm.name, 8);
+		perf_put32(w, ev->comm.tgid);
+		perf_put32(w, ev->comm.tid);
+		perf_put_padded(w, ev->comm.name, 8);
 		finish_event(w, ev->comm.tgid, ev->comm.tid, ev->time, ~0u);
 		break;
 	case TRACE_MMAP:
@@ -586,15 +324,15 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 		break;
 	case TRACE_CGROUP:
 		begin(w, PERF_RECORD_CGROUP, 0);
-		put64(w, ev->cgroup.id);
-		put_padded(w, ev->cgroup.path, 8);
+		perf_put64(w, ev->cgroup.id);
+		perf_put_padded(w, ev->cgroup.path, 8);
 		finish_event(w, 0, 0, ev->time, ~0u);
 		break;
 	case TRACE_LOST:
 		begin(w, ev->lost.samples ? PERF_RECORD_LOST_SAMPLES : PERF_RECORD_LOST, 0);
 		if (!ev->lost.samples)
-			put64(w, ID_OF(0));
-		put64(w, ev->lost.n);
+			perf_put64(w, PERF_ID_OF(0));
+		perf_put64(w, ev->lost.n);
 		finish_event(w, 0, 0, ev->time, ev->lost.cpu);
 		break;
 	case TRACE_RANK:

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "control.h"
+#include "control_listen.h"
 #include "base/clock.h"
-#include "base/trusted_dir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /*
@@ -21,18 +17,11 @@
  * its place after CROWDED_S; new clients wait in the kernel.
  */
 #define CLIENTS	  8
-#define WAITING	  1024 /* connections that were not accepted yet; more fail, or block */
-#define NEWCOMERS 64   /* accepted in a call; most of a flood are one user's, and dropped at once */
+#define NEWCOMERS 64 /* accepted in a call; most of a flood are one user's, and dropped at once */
 #define CROWDED_S 0.5
 #define REQUEST_S 5
 #define ANSWER_S  10
-#define NEW	  ".new" /* suffix of the socket until it listens */
-#define LOCK	  ".lock"
 #define RETRY_S	  1 /* after accept() has failed */
-
-/* Half a second in total. */
-#define LOCK_TRIES   50
-#define LOCK_WAIT_US 10000
 
 enum client_state {
 	CLIENT_NONE,
@@ -60,7 +49,7 @@ struct client {
 #define SO_PEERPIDFD 77
 #endif
 
-_Static_assert(CONTROL_PATH_MAX + sizeof(NEW) == sizeof(((struct sockaddr_un *)0)->sun_path),
+_Static_assert(CONTROL_PATH_MAX + sizeof(CONTROL_NEW) == sizeof(((struct control_place *)0)->path),
 	       "CONTROL_PATH_MAX does not fit");
 
 /* A user and the number of the last request that was served for them. */
@@ -71,11 +60,8 @@ struct served {
 
 struct control {
 	struct control_opts opts;
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int listen_fd, epoll_fd;
-	bool bound; /* the socket is the file with these: */
-	dev_t dev;
-	ino_t ino;
+	struct control_place place;
+	int epoll_fd;
 	bool paused; /* accepts no clients until paused_until_s */
 	double paused_until_s;
 	bool crowded; /* or until a place is free */
@@ -185,7 +171,7 @@ static void watch_newcomers(struct control *s, bool on)
 {
 	struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.ptr = s };
 
-	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &e);
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->place.fd, &e);
 	s->paused = !on;
 }
 
@@ -222,7 +208,7 @@ static bool take_client(struct control *s, struct client *c)
 {
 	struct epoll_event e = { .data.ptr = c };
 	socklen_t len = sizeof(c->who), pidfd_len = sizeof(c->pidfd);
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(s->place.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0) {
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -372,133 +358,17 @@ static struct client *next_to_serve(struct control *s)
 
 /* --- listening --- */
 
-/* Create the directory of the socket with mode 0755, if only the last component is missing. */
-static int make_directory(const char *path, struct err *err)
-{
-	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char *slash;
-
-	strcpy(dir, path);
-	slash = strrchr(dir, '/');
-	slash[slash == dir] = 0;
-	if (!mkdir(dir, 0755))
-		chmod(dir, 0755); /* regardless of the umask */
-	return trusted_dir_check(dir, true, err);
-}
-
-/*
- * Two collectors that start at the same time would both find the path free. The lock is a file that
- * only its owner may open, since any user can lock a directory. Return: fd, or -errno with @err.
- */
-static int lock_place(const char *path, struct err *err)
-{
-	char lock[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK)];
-	int fd, ret = -EWOULDBLOCK;
-
-	snprintf(lock, sizeof(lock), "%s" LOCK, path);
-	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot open %s: %s", lock, strerror(errno));
-	for (int i = 0; i < LOCK_TRIES && ret == -EWOULDBLOCK; i++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return fd;
-		ret = -errno;
-		usleep(LOCK_WAIT_US);
-	}
-	close(fd);
-	if (ret == -EWOULDBLOCK)
-		return err_set(err, -EBUSY, "another process holds %s: find it with fuser -v %s",
-			       lock, lock);
-	return err_set(err, ret, "cannot lock %s: %s", lock, strerror(-ret));
-}
-
-/* Remove the socket of a collector that was killed before it could rename it. */
-static int remove_leftover(const char *path, struct err *err)
-{
-	struct stat st;
-
-	if (lstat(path, &st))
-		return errno == ENOENT ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, -EEXIST, "%s exists and is not a socket", path);
-	if (unlink(path))
-		return err_set(err, -errno, "cannot remove %s: %s", path, strerror(errno));
-	return 0;
-}
-
-/* Return: 0 if the path is free, or is a socket that nobody listens on; or -errno with @err. */
-static int check_place(const char *path, const struct sockaddr_un *addr, struct err *err)
-{
-	struct stat st;
-	int fd, ret;
-
-	if (lstat(path, &st))
-		return errno == ENOENT ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, -EEXIST, "%s exists and is not a socket", path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
-	ret = connect(fd, (struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
-	close(fd);
-	if (ret == ECONNREFUSED || ret == ENOENT)
-		return 0;
-	return err_set(err, -EADDRINUSE, "another process listens at %s", path);
-}
-
-/* Clients never see the socket before it listens or with another mode: it is renamed into place. */
-static int bind_at(struct control *s, struct err *err)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX }, fresh = addr;
-	struct stat st;
-	mode_t old;
-	int ret;
-
-	strcpy(addr.sun_path, s->path);
-	snprintf(fresh.sun_path, sizeof(fresh.sun_path), "%.*s" NEW,
-		 (int)(sizeof(fresh.sun_path) - sizeof(NEW)), s->path);
-	ret = check_place(s->path, &addr, err) ?: remove_leftover(fresh.sun_path, err);
-	if (ret)
-		return ret;
-	old = umask(~s->opts.mode & 0777);
-	ret = bind(s->listen_fd, (struct sockaddr *)&fresh, sizeof(fresh)) ? -errno : 0;
-	umask(old);
-	if (ret)
-		return err_set(err, ret, "cannot create the socket %s: %s", s->path,
-			       strerror(-ret));
-	if (listen(s->listen_fd, WAITING) || lstat(fresh.sun_path, &st) ||
-	    rename(fresh.sun_path, s->path)) {
-		ret = err_set(err, -errno, "cannot create the socket %s: %s", s->path,
-			      strerror(errno));
-		unlink(fresh.sun_path);
-		return ret;
-	}
-	s->bound = true;
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
-	return 0;
-}
-
 static int open_socket(struct control *s, struct err *err)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = s };
-	int ret, lock;
+	int ret = control_listen(&s->place, s->opts.mode, err);
 
-	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->listen_fd < 0 || s->epoll_fd < 0)
-		return err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
-	ret = make_directory(s->path, err);
 	if (ret)
 		return ret;
-	lock = lock_place(s->path, err);
-	if (lock < 0)
-		return lock;
-	ret = bind_at(s, err);
-	close(lock);
-	if (!ret && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &e))
-		ret = err_set(err, -errno, "epoll: %s", strerror(errno));
-	return ret;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->place.fd, &e))
+		return err_set(err, -errno, "epoll: %s", strerror(errno));
+	return 0;
 }
 
 int control_open(const struct control_opts *opts, struct control **out, struct err *err)
@@ -514,9 +384,9 @@ int control_open(const struct control_opts *opts, struct control **out, struct e
 			       opts->path, CONTROL_PATH_MAX);
 	s = xcalloc(1, sizeof(*s));
 	s->opts = *opts;
-	strcpy(s->path, opts->path);
-	s->opts.path = s->path;
-	s->listen_fd = s->epoll_fd = -1;
+	strcpy(s->place.path, opts->path);
+	s->opts.path = s->place.path;
+	s->place.fd = s->epoll_fd = -1;
 	ret = open_socket(s, err);
 	if (ret) {
 		control_close(s);
@@ -596,17 +466,12 @@ void control_run(struct control *s, bool serves)
 
 void control_close(struct control *s)
 {
-	struct stat st;
-
 	if (!s)
 		return;
 	for (size_t i = 0; i < CLIENTS; i++)
 		if (s->client[i].state != CLIENT_NONE)
 			drop(&s->client[i]);
-	if (s->bound && !lstat(s->path, &st) && st.st_dev == s->dev && st.st_ino == s->ino)
-		unlink(s->path);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	control_leave(&s->place);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s);
