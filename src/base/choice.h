@@ -22,6 +22,16 @@ void suggestion_offer(struct suggestion *s, const char *candidate);
 /* "; did you mean 'x'?", or "" if nothing is close. */
 const char *suggestion_text(struct suggestion *s);
 
+/* A function for the names of an enum, from a table of rows X(ID, "name", ...). */
+#define CHOICE_NAME(id, name, ...) name,
+#define CHOICE_NAMES(function, type, TABLE)                                \
+	const char *function(type i)                                       \
+	{                                                                  \
+		static const char *const names[] = { TABLE(CHOICE_NAME) }; \
+                                                                           \
+		return names[i];                                           \
+	}
+
 struct choices {
 	const char *option; /* as the user wrote it: "--by" */
 	const char *what;   /* singular noun for messages */

@@ -3,19 +3,14 @@
 
 #include <ibscope/fetch.h>
 
+#include "base/choice.h"
 #include "base/std.h"
 
 #include <math.h>
 
-#define NAME(id, name, ...)		  name,
 #define OUTCOME_NAME(id, kind, name, ...) name,
 #define OUTCOME_KIND(id, kind, ...)	  IBS_OUTCOME_KIND_##kind,
 
-static const char *const op_kind_names[] = { IBS_OP_KIND_TABLE(NAME) };
-static const char *const src_names[] = { IBS_SRC_TABLE(NAME) };
-static const char *const fetch_class_names[] = { IBS_FETCH_CLASS_TABLE(NAME) };
-static const char *const itlb_names[] = { IBS_FETCH_ITLB_TABLE(NAME) };
-static const char *const metric_names[] = { IBS_METRIC_TABLE(NAME) };
 static const char *const outcome_names[] = { IBS_OUTCOME_TABLE(OUTCOME_NAME) };
 static const enum ibs_outcome_kind outcome_kinds[] = { IBS_OUTCOME_TABLE(OUTCOME_KIND) };
 
@@ -29,25 +24,10 @@ enum ibs_outcome_kind outcome_kind(enum ibs_outcome o)
 	return outcome_kinds[o];
 }
 
-const char *op_kind_name(enum ibs_op_kind op)
-{
-	return op_kind_names[op];
-}
-
-const char *src_name(enum ibs_src src)
-{
-	return src_names[src];
-}
-
-const char *fetch_class_name(unsigned int c)
-{
-	return fetch_class_names[c];
-}
-
-const char *itlb_name(unsigned int itlb)
-{
-	return itlb_names[itlb];
-}
+CHOICE_NAMES(op_kind_name, enum ibs_op_kind, IBS_OP_KIND_TABLE)
+CHOICE_NAMES(src_name, enum ibs_src, IBS_SRC_TABLE)
+CHOICE_NAMES(fetch_class_name, unsigned int, IBS_FETCH_CLASS_TABLE)
+CHOICE_NAMES(itlb_name, unsigned int, IBS_FETCH_ITLB_TABLE)
 
 const char *mode_name(unsigned int mode)
 {
@@ -56,10 +36,7 @@ const char *mode_name(unsigned int mode)
 	return modes[mode < IBS_MODE_N ? mode : IBS_MODE_UNKNOWN];
 }
 
-const char *metric_name(enum ibs_metric m)
-{
-	return metric_names[m];
-}
+CHOICE_NAMES(metric_name, enum ibs_metric, IBS_METRIC_TABLE)
 
 size_t snapshot_groups(const struct snapshot *s)
 {

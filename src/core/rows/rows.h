@@ -35,14 +35,14 @@ enum {
 	  "name or id of the container")                                                        \
 	X(POD, "pod", IBS_BY_CGROUP, cgroup_label, KEY_TASKS, cgroup_word, text_of,             \
 	  "namespace and name of the pod, or its uid")                                          \
-	X(PID, "pid", IBS_BY_PID, pid_label, KEY_OF_HOST, pid_word, number_of, "process")       \
-	X(TID, "tid", IBS_BY_TID, tid_label, KEY_OF_HOST, tid_word, number_of, "thread")        \
+	X(PID, "pid", IBS_BY_PID, pid_label, KEY_OF_HOST, task_word, number_of, "process")      \
+	X(TID, "tid", IBS_BY_TID, tid_label, KEY_OF_HOST, task_word, number_of, "thread")       \
 	X(COMM, "comm", IBS_BY_COMM, comm_label, KEY_TASKS, comm_word, text_of,                 \
 	  "name of the thread")                                                                 \
 	X(CPU, "cpu", IBS_BY_CPU, cpu_label, KEY_OF_HOST, cpu_word, number_of, "logical CPU")   \
-	X(CCX, "ccx", IBS_BY_COMPLEX, ccx_label, KEY_OF_HOST, ccx_word, number_of,              \
+	X(CCX, "ccx", IBS_BY_COMPLEX, ccx_label, KEY_OF_HOST, topology_word, number_of,         \
 	  "cores that share an L3")                                                             \
-	X(NODE, "node", IBS_BY_NODE, node_label, KEY_OF_HOST, node_word, number_of,             \
+	X(NODE, "node", IBS_BY_NODE, node_label, KEY_OF_HOST, topology_word, number_of,         \
 	  "NUMA node of the CPU")                                                               \
 	X(MEM_NODE, "mem_node", IBS_BY_MEM_NODE, mem_node_label,                                \
 	  KEY_OF_OP | KEY_OF_HOST | KEY_NODES, mem_node_word, number_of,                        \
@@ -55,11 +55,11 @@ enum {
 	  "slab cache of the kernel's data; needs record --slabs")                              \
 	X(SYMBOL, "symbol", BY_SYMBOL, symbol_label, KEY_SYMBOLS, symbol_word, name_of,         \
 	  "function of the op's address")                                                       \
-	X(SRC, "src", 0, NULL, KEY_OF_OP, src_word, src_of, "where the data came from")         \
-	X(OP, "op", 0, NULL, KEY_OF_OP, op_word, op_of, "kind of op")                           \
-	X(FETCH, "fetch", 0, NULL, KEY_OF_FETCH, fetch_word, fetch_of,                          \
+	X(SRC, "src", 0, NULL, KEY_OF_OP, op_word, kind_of, "where the data came from")         \
+	X(OP, "op", 0, NULL, KEY_OF_OP, op_word, kind_of, "kind of op")                         \
+	X(FETCH, "fetch", 0, NULL, KEY_OF_FETCH, fetch_word, kind_of,                           \
 	  "ibs_fetch: outcome of the fetch")                                                    \
-	X(ITLB, "itlb", 0, NULL, KEY_OF_FETCH, itlb_word, itlb_of,                              \
+	X(ITLB, "itlb", 0, NULL, KEY_OF_FETCH, fetch_word, kind_of,                             \
 	  "ibs_fetch: how its address was translated")
 
 /* Keys that only samples of recordings have: X(NAME, "name", KEY_*, value, text, "meaning") */
@@ -68,11 +68,11 @@ enum {
 	X(SRCLINE, "srcline", KEY_SYMBOLS, symbol_word, text_of,                                  \
 	  "source file and line of the op's address")                                             \
 	X(IP, "ip", 0, ip_word, address_of, "address of the op")                                  \
-	X(PAGE, "page", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, page_word, address_of,             \
+	X(PAGE, "page", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, block_word, address_of,            \
 	  "4 KiB page of the data's address")                                                     \
-	X(PHYS_PAGE, "phys_page", KEY_OF_OP, phys_page_word, address_of,                          \
+	X(PHYS_PAGE, "phys_page", KEY_OF_OP, block_word, address_of,                              \
 	  "4 KiB page of the data's physical address")                                            \
-	X(LINE, "line", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, line_word, address_of,             \
+	X(LINE, "line", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, block_word, address_of,            \
 	  "cache line (64 bytes) of the data's address")                                          \
 	X(MAPPING, "mapping", KEY_OF_OP | KEY_DATA, mapping_word, text_of,                        \
 	  "file of the data's address, or [heap], [stack] ...")                                   \
@@ -85,9 +85,9 @@ enum {
 	X(TYPE, "type", KEY_OF_OP | KEY_TYPES, type_word, text_of,                                \
 	  "type of the data, by debug information, or why it is unknown")                         \
 	X(FIELD, "field", KEY_OF_OP | KEY_TYPES, field_word, text_of, "field of the type")        \
-	X(FIELD_OFFSET, "field_offset", KEY_OF_OP | KEY_TYPES, field_offset_word, number_of,      \
+	X(FIELD_OFFSET, "field_offset", KEY_OF_OP | KEY_TYPES, field_place_word, number_of,       \
 	  "offset of the field in its type, bytes")                                               \
-	X(FIELD_SIZE, "field_size", KEY_OF_OP | KEY_TYPES, field_size_word, number_of,            \
+	X(FIELD_SIZE, "field_size", KEY_OF_OP | KEY_TYPES, field_place_word, number_of,           \
 	  "size of the field, bytes")                                                             \
 	X(SPACE, "space", KEY_OF_OP | KEY_OF_HOST, space_word, space_of,                          \
 	  "address space of page and line: a pid or kernel")                                      \

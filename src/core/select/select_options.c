@@ -141,28 +141,18 @@ static int parse_names(const char *option, const char *what, const char *text,
 	return 0;
 }
 
-static const char *src_name_at(unsigned int i)
-{
-	return src_name(i);
-}
-
-static const char *op_name_at(unsigned int i)
-{
-	return op_kind_name(i);
-}
-
 static int set_src(void *ctx, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
 
-	return parse_names("--src", "source", arg, src_name_at, IBS_SRC_N, &o->sel.src_mask, err);
+	return parse_names("--src", "source", arg, src_name, IBS_SRC_N, &o->sel.src_mask, err);
 }
 
 static int set_op(void *ctx, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
 
-	return parse_names("--op", "op", arg, op_name_at, IBS_OP_KIND_N, &o->sel.op_mask, err);
+	return parse_names("--op", "op", arg, op_kind_name, IBS_OP_KIND_N, &o->sel.op_mask, err);
 }
 
 static int set_explain(void *ctx, const char *arg, struct err *err)

@@ -6,6 +6,7 @@
 #include <ibscope/filter_fields.h>
 
 #define PAGE_BYTES	4096ull
+#define LINE_BYTES	64ull
 #define SPACE_KERNEL	(1ull << 32)
 #define REGS_FOR_SRC	(1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
 #define NO_TASK		(~0u) /* perf's for one that is gone */
@@ -23,6 +24,7 @@ struct key_sample {
 /* A value whose text is asked for. */
 struct key_value {
 	const struct report *r;
+	enum label key;
 	unsigned long long word;
 	char *buf; /* for text that is made */
 	size_t size;
@@ -74,16 +76,12 @@ static bool cgroup_word(const struct key_sample *k, __u64 *word)
 
 /* --- who --- */
 
-static bool pid_word(const struct key_sample *k, __u64 *word)
+static bool task_word(const struct key_sample *k, __u64 *word)
 {
-	*word = k->ev->sample.tgid;
-	return k->ev->sample.has_task && *word != NO_TASK;
-}
+	const struct trace_sample *s = &k->ev->sample;
 
-static bool tid_word(const struct key_sample *k, __u64 *word)
-{
-	*word = k->ev->sample.tid;
-	return k->ev->sample.has_task && *word != NO_TASK;
+	*word = k->key == LABEL_PID ? s->tgid : s->tid;
+	return s->has_task && *word != NO_TASK;
 }
 
 static bool comm_word(const struct key_sample *k, __u64 *word)
@@ -136,28 +134,16 @@ static bool cpu_word(const struct key_sample *k, __u64 *word)
 	return k->ev->sample.has_cpu;
 }
 
-static bool topology_word(const struct key_sample *k, const __u16 *of_cpu, __u64 *word)
+/* Complex or node of the CPU. */
+static bool topology_word(const struct key_sample *k, __u64 *word)
 {
+	const struct trace_topology *t = k->r->opts.info->topology;
 	const struct trace_sample *s = &k->ev->sample;
 
-	if (!of_cpu || !s->has_cpu || s->cpu >= k->r->opts.info->topology->n)
+	if (!t || !s->has_cpu || s->cpu >= t->n)
 		return false;
-	*word = of_cpu[s->cpu];
+	*word = (k->key == LABEL_CCX ? t->ccx : t->node)[s->cpu];
 	return true;
-}
-
-static bool ccx_word(const struct key_sample *k, __u64 *word)
-{
-	const struct trace_topology *t = k->r->opts.info->topology;
-
-	return topology_word(k, t ? t->ccx : NULL, word);
-}
-
-static bool node_word(const struct key_sample *k, __u64 *word)
-{
-	const struct trace_topology *t = k->r->opts.info->topology;
-
-	return topology_word(k, t ? t->node : NULL, word);
 }
 
 static bool mem_node_word(const struct key_sample *k, __u64 *word)
@@ -172,7 +158,7 @@ static bool distance_word(const struct key_sample *k, __u64 *word)
 {
 	__u64 node, memory;
 
-	if (!node_word(k, &node) || !mem_node_word(k, &memory))
+	if (!topology_word(k, &node) || !mem_node_word(k, &memory))
 		return false;
 	*word = node_distance(&k->r->opts.info->topology->distance, node, memory);
 	return *word;
@@ -195,19 +181,12 @@ static bool event_word(const struct key_sample *k, __u64 *word)
 	       text_word(k->r, info->pmu[k->ev->sample.pmu].name, word);
 }
 
-static bool src_word(const struct key_sample *k, __u64 *word)
-{
-	const struct ibs_op_sample *op = &k->ev->sample.op;
-
-	*word = ibs_op_src(op->cpu, op->reg);
-	return (op->present & REGS_FOR_SRC) == REGS_FOR_SRC;
-}
-
 static bool op_word(const struct key_sample *k, __u64 *word)
 {
 	const struct ibs_op_sample *op = &k->ev->sample.op;
 
-	*word = ibs_op_kind(op->reg[IBS_OP_DATA], op->reg[IBS_OP_DATA3]);
+	*word = k->key == LABEL_SRC ? ibs_op_src(op->cpu, op->reg)
+				    : ibs_op_kind(op->reg[IBS_OP_DATA], op->reg[IBS_OP_DATA3]);
 	return (op->present & REGS_FOR_SRC) == REGS_FOR_SRC;
 }
 
@@ -215,15 +194,8 @@ static bool fetch_word(const struct key_sample *k, __u64 *word)
 {
 	const struct ibs_fetch_sample *f = &k->ev->sample.fetch;
 
-	*word = ibs_fetch_class(f->cpu, f->reg[IBS_FETCH_CTL]);
-	return f->present >> IBS_FETCH_CTL & 1;
-}
-
-static bool itlb_word(const struct key_sample *k, __u64 *word)
-{
-	const struct ibs_fetch_sample *f = &k->ev->sample.fetch;
-
-	*word = ibs_fetch_itlb(f->cpu, f->reg[IBS_FETCH_CTL]);
+	*word = k->key == LABEL_FETCH ? (unsigned int)ibs_fetch_class(f->cpu, f->reg[IBS_FETCH_CTL])
+				      : (unsigned int)ibs_fetch_itlb(f->cpu, f->reg[IBS_FETCH_CTL]);
 	return f->present >> IBS_FETCH_CTL & 1;
 }
 
@@ -275,28 +247,16 @@ static bool data_address(const struct report *r, const struct ibs_op_sample *op,
 			    addr);
 }
 
-static bool phys_page_word(const struct key_sample *k, __u64 *word)
+/* Page or cache line. */
+static bool block_word(const struct key_sample *k, __u64 *word)
 {
-	if (!ibs_op_field(&k->ev->sample.op, IBS_OP_FIELD_DC_PHYS_AD, word))
-		return false;
-	*word &= ~(PAGE_BYTES - 1);
-	return true;
-}
+	const struct ibs_op_sample *op = &k->ev->sample.op;
+	const bool known = k->key == LABEL_PHYS_PAGE
+				   ? ibs_op_field(op, IBS_OP_FIELD_DC_PHYS_AD, word)
+				   : data_address(k->r, op, word);
 
-static bool page_word(const struct key_sample *k, __u64 *word)
-{
-	if (!data_address(k->r, &k->ev->sample.op, word))
-		return false;
-	*word &= ~(PAGE_BYTES - 1);
-	return true;
-}
-
-static bool line_word(const struct key_sample *k, __u64 *word)
-{
-	if (!data_address(k->r, &k->ev->sample.op, word))
-		return false;
-	*word &= ~63ull;
-	return true;
+	*word &= ~((k->key == LABEL_LINE ? LINE_BYTES : PAGE_BYTES) - 1);
+	return known;
 }
 
 static bool space_word(const struct key_sample *k, __u64 *word)
@@ -422,15 +382,9 @@ static bool field_word(const struct key_sample *k, __u64 *word)
 	return text_word(k->r, k->type.field ?: (TYPE_FOUND(k->type.kind) ? "" : NULL), word);
 }
 
-static bool field_offset_word(const struct key_sample *k, __u64 *word)
+static bool field_place_word(const struct key_sample *k, __u64 *word)
 {
-	*word = k->type.field_offset;
-	return k->type.field_size;
-}
-
-static bool field_size_word(const struct key_sample *k, __u64 *word)
-{
-	*word = k->type.field_size;
+	*word = k->key == LABEL_FIELD_OFFSET ? k->type.field_offset : k->type.field_size;
 	return k->type.field_size;
 }
 
@@ -475,24 +429,9 @@ static const char *prefetch_of(const struct key_value *v)
 	return v->word ? "software" : "none";
 }
 
-static const char *src_of(const struct key_value *v)
+static const char *kind_of(const struct key_value *v)
 {
-	return src_name(v->word);
-}
-
-static const char *op_of(const struct key_value *v)
-{
-	return op_kind_name(v->word);
-}
-
-static const char *fetch_of(const struct key_value *v)
-{
-	return fetch_class_name(v->word);
-}
-
-static const char *itlb_of(const struct key_value *v)
-{
-	return itlb_name(v->word);
+	return series_label(&(const struct series){ .op = v->word, .src = v->word }, v->key);
 }
 
 #define COUNTED(id, name, by, label, flags, word, text, meaning) { word, text },
@@ -551,6 +490,7 @@ void report_key_of_field(struct report *r, const struct type_access *field, __u6
 		const enum label key = r->opts.by[i];
 
 		words[i] = 0;
+		k.key = key;
 		if (!(label_info[key].flags & KEY_TYPES) || !keys[key].word(&k, &words[i]))
 			absent |= 1ull << i;
 	}
@@ -560,7 +500,7 @@ void report_key_of_field(struct report *r, const struct type_access *field, __u6
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
 			 size_t size)
 {
-	const struct key_value v = { r, words[k], buf, size };
+	const struct key_value v = { r, r->opts.by[k], words[k], buf, size };
 
 	return words[r->opts.n_by] >> k & 1 ? NULL : keys[r->opts.by[k]].text(&v);
 }

@@ -1,46 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What share of the samples could be attributed, and why the rest could not: data, types, functions, nodes. */
 #include "report_print.h"
+#include "base/choice.h"
 
 #define KINDS_WIDTH 79 /* of lines below the table */
 
 typedef unsigned long long ull;
 
-#define KIND_NAME(id, name) name,
+CHOICE_NAMES(code_kind_name, enum code_kind, CODE_KIND_TABLE)
 
-const char *code_kind_name(enum code_kind k)
-{
-	static const char *const names[] = { CODE_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
-
-const char *node_kind_name(enum node_kind k)
-{
-	static const char *const names[] = { NODE_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
-
-static const char *data_name(unsigned int k)
-{
-	return data_kind_name(k);
-}
-
-static const char *code_name(unsigned int k)
-{
-	return code_kind_name(k);
-}
-
-static const char *node_name(unsigned int k)
-{
-	return node_kind_name(k);
-}
-
-static const char *type_name(unsigned int k)
-{
-	return type_kind_name(k);
-}
+CHOICE_NAMES(node_kind_name, enum node_kind, NODE_KIND_TABLE)
 
 enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 {
@@ -112,17 +81,17 @@ static void put_kinds(struct json_writer *w, const char *what, const __u64 *samp
 
 void data_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	put_kinds(w, "data", samples, DATA_KIND_N, data_name);
+	put_kinds(w, "data", samples, DATA_KIND_N, data_kind_name);
 }
 
 void code_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	put_kinds(w, "symbols", samples, CODE_KIND_N, code_name);
+	put_kinds(w, "symbols", samples, CODE_KIND_N, code_kind_name);
 }
 
 void type_kinds_put(struct json_writer *w, const __u64 *samples)
 {
-	put_kinds(w, "types", samples, TYPE_KIND_N, type_name);
+	put_kinds(w, "types", samples, TYPE_KIND_N, type_kind_name);
 }
 
 void type_kinds_print(FILE *f, const __u64 *samples)
@@ -133,7 +102,7 @@ void type_kinds_print(FILE *f, const __u64 *samples)
 		all += k == TYPE_NO_ACCESS ? 0 : samples[k];
 		found += TYPE_FOUND(k) ? samples[k] : 0;
 	}
-	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_name);
+	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_kind_name);
 	if (all)
 		fprintf(f, "          known of %.1f %% of %llu accesses\n", 100.0 * found / all,
 			(ull)all);
@@ -142,13 +111,13 @@ void type_kinds_print(FILE *f, const __u64 *samples)
 void report_kinds_print(FILE *f, const struct report_kinds *k)
 {
 	if (k->data)
-		print_kinds(f, "data", k->data, DATA_KIND_N, DATA_VARIABLE, data_name);
+		print_kinds(f, "data", k->data, DATA_KIND_N, DATA_VARIABLE, data_kind_name);
 	if (k->types)
 		type_kinds_print(f, k->types);
 	if (k->code)
-		print_kinds(f, "symbols", k->code, CODE_KIND_N, CODE_NAMED, code_name);
+		print_kinds(f, "symbols", k->code, CODE_KIND_N, CODE_NAMED, code_kind_name);
 	if (k->nodes)
-		print_kinds(f, "nodes", k->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
+		print_kinds(f, "nodes", k->nodes, NODE_KIND_N, NODE_KNOWN, node_kind_name);
 }
 
 void report_kinds_put(struct json_writer *w, const struct report_kinds *k)
@@ -156,7 +125,7 @@ void report_kinds_put(struct json_writer *w, const struct report_kinds *k)
 	data_kinds_put(w, k->data);
 	type_kinds_put(w, k->types);
 	code_kinds_put(w, k->code);
-	put_kinds(w, "nodes", k->nodes, NODE_KIND_N, node_name);
+	put_kinds(w, "nodes", k->nodes, NODE_KIND_N, node_kind_name);
 }
 
 /* Write lines to standard error. */

@@ -4,14 +4,9 @@
 
 #include "base/choice.h"
 
-static const char *key_name_at(unsigned int i)
-{
-	return label_name(i);
-}
-
 int report_keys_parse(const char *text, enum label *keys, unsigned int *n, struct err *err)
 {
-	const struct choices c = { "--by", "key", key_name_at, LABEL_ALL };
+	const struct choices c = { "--by", "key", label_name, LABEL_ALL };
 
 	return choice_list_parse(&c, text, (unsigned int *)keys, n, err);
 }

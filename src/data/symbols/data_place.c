@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "symbols.h"
+#include "base/choice.h"
 #include "symbols_private.h"
 
 #include "symbols_kernel.h"
@@ -8,13 +9,7 @@
 
 #define STACK_AREA 0x7ffc00000000ull /* x86-64 maps nothing but stacks and its own from here on */
 
-const char *data_kind_name(enum data_kind k)
-{
-#define KIND_NAME(id, name, ...) name,
-	static const char *const names[] = { DATA_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
+CHOICE_NAMES(data_kind_name, enum data_kind, DATA_KIND_TABLE)
 
 enum data_kind data_kind_of(const char *path)
 {

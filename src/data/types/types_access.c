@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "types_private.h"
+#include "base/choice.h"
 
 #include "disasm/disasm.h"
 
 #define PATH_BYTES 512
 
-const char *type_kind_name(enum type_kind k)
-{
-#define KIND_NAME(id, name, ...) name,
-	static const char *const names[] = { TYPE_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
+CHOICE_NAMES(type_kind_name, enum type_kind, TYPE_KIND_TABLE)
 
 struct types *types_new(Dwfl_Module *module, GElf_Addr bias)
 {

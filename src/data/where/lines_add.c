@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Samples to accesses: equal ones are added up in a table found by hash. */
 #include "lines_private.h"
+#include "base/choice.h"
 
 #include "report/report.h"
 
 #include <ibscope/op_fields.h>
 
-#define NAME(id, name) name,
-static const char *const verdict_names[] = { LINE_VERDICT_TABLE(NAME) };
-
-const char *line_verdict_name(enum line_verdict v)
-{
-	return verdict_names[v];
-}
+CHOICE_NAMES(line_verdict_name, enum line_verdict, LINE_VERDICT_TABLE)
 
 static const struct {
 	const char *name;

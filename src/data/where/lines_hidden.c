@@ -116,16 +116,6 @@ static __u32 mask_of(const char *text, const char *name, const char *(*value)(un
 	return mask;
 }
 
-static const char *src_at(unsigned int i)
-{
-	return src_name(i);
-}
-
-static const char *op_at(unsigned int i)
-{
-	return op_kind_name(i);
-}
-
 static bool hidden_by_event(const struct trace_pmu *p, struct err *err)
 {
 	struct event_spec spec = { 0 };
@@ -166,8 +156,8 @@ bool lines_hidden_in(const struct trace_info *info, struct err *err)
 	if (option(text, "--filter", value, sizeof(value)))
 		sel.filter = value;
 	if (!perf) {
-		sel.src_mask = mask_of(text, "--src", src_at, IBS_SRC_N);
-		sel.op_mask = mask_of(text, "--op", op_at, IBS_OP_KIND_N);
+		sel.src_mask = mask_of(text, "--src", src_name, IBS_SRC_N);
+		sel.op_mask = mask_of(text, "--op", op_kind_name, IBS_OP_KIND_N);
 		sel.min_lat = option(text, "--min-lat", lat, sizeof(lat));
 		sel.max_lat = option(text, "--max-lat", lat, sizeof(lat));
 	}

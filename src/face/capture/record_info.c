@@ -81,16 +81,6 @@ static void add_names(struct text *t, const char *option, __u32 bits,
 	}
 }
 
-static const char *src_name_at(unsigned int i)
-{
-	return src_name(i);
-}
-
-static const char *op_name_at(unsigned int i)
-{
-	return op_kind_name(i);
-}
-
 /* The selection as options. */
 static void selection_text(char *out, size_t size, const struct session *s)
 {
@@ -118,8 +108,8 @@ static void selection_text(char *out, size_t size, const struct session *s)
 	if (session_command(s) && command_cgroup_id(session_command(s)) && !o->n_cgroups &&
 	    !o->n_containers)
 		add(&t, " -- %s", session_options(s)->argv[0]);
-	add_names(&t, "--src", sel->src_mask, src_name_at);
-	add_names(&t, "--op", sel->op_mask, op_name_at);
+	add_names(&t, "--src", sel->src_mask, src_name);
+	add_names(&t, "--op", sel->op_mask, op_kind_name);
 	if (sel->min_lat)
 		add(&t, " --min-lat %u", sel->min_lat);
 	if (sel->max_lat)

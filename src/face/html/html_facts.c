@@ -179,16 +179,6 @@ static void write_ledger(const struct trace_end *end, struct json_writer *w)
 	json_end(w);
 }
 
-static const char *code_name(unsigned int k)
-{
-	return code_kind_name(k);
-}
-
-static const char *node_name(unsigned int k)
-{
-	return node_kind_name(k);
-}
-
 static const char *address_name(unsigned int k)
 {
 	static const char *const names[HTML_ADDRESSES] = { "physical", "virtual", "no_address" };
@@ -205,8 +195,8 @@ static void write_attribution(const struct html_report *r, struct json_writer *w
 		unsigned int n, known; /* those kinds are first */
 		const char *(*name)(unsigned int);
 	} ledgers[] = {
-		{ "functions", r->code_kinds, CODE_KIND_N, CODE_NAMED + 1, code_name },
-		{ "memory nodes", r->node_kinds, NODE_KIND_N, NODE_KNOWN + 1, node_name },
+		{ "functions", r->code_kinds, CODE_KIND_N, CODE_NAMED + 1, code_kind_name },
+		{ "memory nodes", r->node_kinds, NODE_KIND_N, NODE_KNOWN + 1, node_kind_name },
 		{ "lines", r->addresses, HTML_ADDRESSES, HTML_VIRTUAL + 1, address_name },
 	};
 

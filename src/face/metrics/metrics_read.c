@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
+#include "base/choice.h"
 #include "base/std.h"
 #include "base/clock.h"
 
@@ -147,14 +148,7 @@ void metrics_free(struct metrics *m)
 	free(m);
 }
 
-const char *metrics_detail_name(unsigned int i)
-{
-#define NAME(NAME, name) name,
-	static const char *const names[] = { METRICS_DETAIL_TABLE(NAME) };
-#undef NAME
-
-	return names[i];
-}
+CHOICE_NAMES(metrics_detail_name, unsigned int, METRICS_DETAIL_TABLE)
 
 size_t metrics_bytes(const struct metrics *m)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "push.h"
+#include "base/choice.h"
 
 #include "base/child.h"
 #include "base/clock.h"
@@ -65,16 +66,7 @@ struct push {
 	struct err failure; /* the last one; "" after a success */
 };
 
-static const char *const format_names[] = {
-#define PUSH_FORMAT_NAME(NAME, name) [PUSH_##NAME] = name,
-	PUSH_FORMAT_TABLE(PUSH_FORMAT_NAME)
-#undef PUSH_FORMAT_NAME
-};
-
-const char *push_format_name(unsigned int format)
-{
-	return format_names[format];
-}
+CHOICE_NAMES(push_format_name, unsigned int, PUSH_FORMAT_TABLE)
 
 /* --- options --- */
 

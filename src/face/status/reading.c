@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reading.h"
+#include "base/choice.h"
 #include "base/clock.h"
 #include "base/std.h"
 #include "base/utf8.h"
@@ -34,22 +35,11 @@ __u32 reading_groups_limit(const struct ibs_meta *m)
 	return m->layout.max_slots > 2 ? m->layout.max_slots - 2 : 0;
 }
 
-#define GOVERNOR_NAME(id, name, help) name,
 #define GOVERNOR_HELP(id, name, help) help,
 
-const char *governor_state_name(enum governor_state s)
-{
-	static const char *const names[] = { GOVERNOR_STATE_TABLE(GOVERNOR_NAME) };
+CHOICE_NAMES(governor_state_name, enum governor_state, GOVERNOR_STATE_TABLE)
 
-	return names[s];
-}
-
-const char *governor_reason_name(enum governor_reason r)
-{
-	static const char *const names[] = { GOVERNOR_REASON_TABLE(GOVERNOR_NAME) };
-
-	return names[r];
-}
+CHOICE_NAMES(governor_reason_name, enum governor_reason, GOVERNOR_REASON_TABLE)
 
 const char *governor_reason_help(enum governor_reason r)
 {
