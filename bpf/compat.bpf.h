@@ -57,11 +57,63 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } __attribute__((preserve_access_index));
 
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct pid_namespace {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} __attribute__((preserve_access_index));
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid; /* of the thread */
 	int tgid;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
+
+/* The PID namespace of the loader, as stat() reports it; 0: the initial one. */
+const volatile __u64 cfg_pid_ns_dev = 0;
+const volatile __u64 cfg_pid_ns_ino = 0;
+
+/* tgid << 32 | tid in that namespace; 0: the task is in another one. */
+static __always_inline __u64 current_pid_tgid(void)
+{
+	struct bpf_pidns_info ids = {};
+
+	if (!cfg_pid_ns_ino)
+		return bpf_get_current_pid_tgid();
+	if (bpf_get_ns_current_pid_tgid(cfg_pid_ns_dev, cfg_pid_ns_ino, &ids, sizeof(ids)))
+		return 0;
+	return (__u64)ids.tgid << 32 | ids.pid;
+}
+
+/* The tid of any task in that namespace; 0: it is in another one. */
+static __always_inline __u32 task_tid(struct task_struct *task)
+{
+	struct pid *pid = cfg_pid_ns_ino ? BPF_CORE_READ(task, thread_pid) : NULL;
+	struct upid *numbers, own = {};
+
+	if (!cfg_pid_ns_ino)
+		return BPF_CORE_READ(task, pid);
+	numbers = (void *)pid + bpf_core_field_offset(pid->numbers);
+	numbers += BPF_CORE_READ(pid, level);
+	if (bpf_probe_read_kernel(&own, sizeof(own), numbers) ||
+	    BPF_CORE_READ(own.ns, ns.inum) != cfg_pid_ns_ino)
+		return 0;
+	return own.nr;
+}
 
 /* Offset in css_set of the controller's state, which points to the v1 cgroup of a task. */
 static __always_inline __u64 css_offset(void)

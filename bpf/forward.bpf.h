@@ -86,7 +86,7 @@ static __always_inline __u64 record_cgroup(struct ibs_ring *ring)
 /* Set time, cgroup and task; @rec is of either kind. */
 static __always_inline void put_task(struct ibs_cpu_state *st, struct ibs_record *rec)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u64 pid_tgid = current_pid_tgid();
 
 	rec->time = bpf_ktime_get_ns();
 	rec->cgroup_id = record_cgroup(&st->ring);

@@ -303,8 +303,12 @@ SEC("raw_tp/sched_process_fork")
 int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
-	__u32 tgid = BPF_CORE_READ(child, tgid), tid = BPF_CORE_READ(child, pid);
-	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), parent_tid = BPF_CORE_READ(parent, pid);
+	__u32 tgid = task_tid(BPF_CORE_READ(child, group_leader)), tid = task_tid(child);
+	__u32 parent_tgid = task_tid(BPF_CORE_READ(parent, group_leader));
+	__u32 parent_tid = task_tid(parent);
+
+	if (!tid || !parent_tid)
+		return 0;
 
 	if ((config.task_select & IBS_TASK_TGID) && tgid == tid)
 		PID_INHERIT(tgids, tgid, parent_tgid);

@@ -20,7 +20,7 @@
 struct ibs_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns, when the program ran */
 	__u64 cgroup_id;
-	__u32 tgid, tid; /* in the initial pid namespace */
+	__u32 tgid, tid; /* in the PID namespace of the loader */
 	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid [IBS_FETCH_LINADDR] */
 	__u64 addr;	 /* IBS_DC_LINADDR, valid with DcLinAddrValid [IBS_FETCH_EXTD] */
 	__u64 phys;	 /* IBS_DC_PHYSADDR, valid with DcPhyAddrValid [IBS_FETCH_PHYSADDR] */

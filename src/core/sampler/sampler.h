@@ -364,6 +364,8 @@ int sampler_prog_fd(const struct sampler *s);
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* True if registers are read in place (v6.2), not copied. */
 bool sampler_reads_direct(const struct sampler *s);
+/* True if processes outside of our PID namespace have the id 0. */
+bool sampler_in_pid_namespace(const struct sampler *s);
 size_t sampler_n_cpus(const struct sampler *s);
 
 /* Accepts NULL and any stage of construction. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The BPF object of a sampler: its constants, the sizes of its maps, the program, the load. */
 #include "constants/constants.h"
+#include "machine/kernel.h"
 #include "machine/machine.h"
 #include "sampler_private.h"
 
@@ -46,6 +47,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
 	cfg->cfg_sim_tasks = !opts->sim_random;
+	kernel_pid_namespace("", (unsigned long long *)&cfg->cfg_pid_ns_dev,
+			     (unsigned long long *)&cfg->cfg_pid_ns_ino);
 }
 
 static int set_memory_nodes(struct sampler *s, const struct sampler_opts *opts, struct err *err)

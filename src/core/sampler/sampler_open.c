@@ -316,6 +316,11 @@ const struct sampler_memory *sampler_memory_used(const struct sampler *s)
 	return &s->memory;
 }
 
+bool sampler_in_pid_namespace(const struct sampler *s)
+{
+	return s->skel->rodata->cfg_pid_ns_ino;
+}
+
 bool sampler_reads_direct(const struct sampler *s)
 {
 	return s->direct;

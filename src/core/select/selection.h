@@ -21,7 +21,7 @@ struct selected_cgroup {
 };
 
 struct selected_pids {
-	const __u32 *pids; /* in the initial pid namespace */
+	const __u32 *pids; /* in the PID namespace of this process */
 	size_t n;
 	bool but; /* all others */
 };

@@ -49,6 +49,13 @@ static void announce(const struct session_event *e)
 						  : "registers read by copy");
 }
 
+/* True if a process's id is a label, part of a record or selected by. */
+static bool needs_pids(const struct sampler_opts *o)
+{
+	return o->output != SAMPLER_SERIES || o->by & (IBS_BY_PID | IBS_BY_TID) ||
+	       o->sel.processes.n || o->sel.threads.n;
+}
+
 static int open_event(struct session *s, struct session_event *e, struct err *err)
 {
 	int ret;
@@ -61,6 +68,9 @@ static int open_event(struct session *s, struct session_event *e, struct err *er
 		return ret;
 	running(s, e)->unbindable = running(s, e)->bound && !sampler_has_cgroup(e->sampler);
 	announce(e);
+	if (e == s->setup->event && needs_pids(&e->opts) && sampler_in_pid_namespace(e->sampler))
+		log_info("this is not the host's PID namespace: processes of other namespaces have "
+			 "pid 0 and no names; with --pid=host, a container sees them");
 	return 0;
 }
 

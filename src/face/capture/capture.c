@@ -235,11 +235,23 @@ int capture_begin(struct capture *c, struct session *s, unsigned int n_events, b
 	return sideband_open(&opts, &c->sideband, err);
 }
 
+/* In a PID namespace all processes outside of it have the id 0, which is elsewhere that of idle tasks. */
+static int put_outsiders(struct capture *c, struct err *err)
+{
+	const struct trace_event ev = { .kind = TRACE_COMM,
+					.time = c->until,
+					.comm.name = "[outside]" };
+
+	if (!sampler_in_pid_namespace(session_event(c->session, 0)->sampler))
+		return 0;
+	return put_event(&ev, c, err);
+}
+
 int capture_state(struct capture *c, struct err *err)
 {
 	c->last_cgroup = 0;
 	c->n_unnamed = 0;
-	return task_events_now("", &c->choice, c->data, c->until, put_event, c, err)
+	return put_outsiders(c, err) ?: task_events_now("", &c->choice, c->data, c->until, put_event, c, err)
 		       ?: regions_now(c->regions, c->until, put_event, c, err)
 		       ?: put_slabs(c, 0, err);
 }

@@ -220,9 +220,27 @@ __u64 sideband_peek(struct sideband *sb)
 	return sb->n ? sb->next->time : UINT64_MAX;
 }
 
+/* All processes of other PID namespaces have the id 0: their names and mappings would be of all of them. */
+static bool is_of_other_namespace(const struct trace_event *ev)
+{
+	switch (ev->kind) {
+	case TRACE_COMM:
+		return !ev->comm.tgid;
+	case TRACE_MMAP:
+		return !ev->mmap.tgid;
+	case TRACE_FORK:
+	case TRACE_EXIT:
+		return !ev->fork.tgid;
+	default:
+		return false;
+	}
+}
+
 /* True if the process is selected. Adds its children. */
 static bool is_selected(struct sideband *sb, const struct trace_event *ev)
 {
+	if (is_of_other_namespace(ev))
+		return false;
 	switch (ev->kind) {
 	case TRACE_COMM:
 		return task_choice_has(sb->choice, ev->comm.tgid);

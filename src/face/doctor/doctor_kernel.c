@@ -119,6 +119,20 @@ static void check_paranoid(struct doctor *d, struct doctor_result *r)
 	}
 }
 
+static void check_pid_namespace(struct doctor *d, struct doctor_result *r)
+{
+	unsigned long long dev, ino;
+
+	if (!kernel_pid_namespace(d->root, &dev, &ino)) {
+		doctor_value(r, DOCTOR_OK, "the initial one");
+		return;
+	}
+	doctor_value(r, DOCTOR_WARN, "another one");
+	doctor_why(r, "processes of other namespaces, such as the host's, are sampled, but have "
+		      "pid 0 and no "
+		      "names or mappings");
+}
+
 static void check_unprivileged_bpf(struct doctor *d, struct doctor_result *r)
 {
 	const char *path = "/proc/sys/kernel/unprivileged_bpf_disabled";
@@ -257,6 +271,8 @@ const struct doctor_check doctor_kernel_checks[] = {
 	  "AmbientCapabilities=CAP_BPF CAP_PERFMON" },
 	{ "paranoid", "Privileges and limits", "perf_event_paranoid", check_paranoid,
 	  "run as root or with CAP_PERFMON" },
+	{ "pid_namespace", "Privileges and limits", "PID namespace", check_pid_namespace,
+	  "run in that of the host: docker run --pid=host, or hostPID: true" },
 	{ "unprivileged_bpf", "Privileges and limits", "unprivileged bpf()", check_unprivileged_bpf,
 	  "" },
 	{ "map_readers", "Privileges and limits", "pinned maps readable by", check_map_readers,

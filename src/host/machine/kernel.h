@@ -44,6 +44,11 @@ int kernel_features_btf(const char *root, bool *direct_read, struct err *err);
 /* True if BPF programs can look up and list slab caches (v6.13). Needs no privilege. */
 bool kernel_finds_slabs(void);
 
+/*
+ * The PID namespace of this process, as stat() reports it. Return: false if it is the initial one, or unknown.
+ */
+bool kernel_pid_namespace(const char *root, unsigned long long *dev, unsigned long long *ino);
+
 /* The address of a kernel symbol; 0: unknown, or hidden (kernel.kptr_restrict). */
 unsigned long long kernel_symbol(const char *name);
 

@@ -9,6 +9,7 @@
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INSN(c, d, s, o, i) \
@@ -79,6 +80,22 @@ bool kernel_finds_slabs(void)
 
 	btf__free(btf);
 	return does;
+}
+
+#define INITIAL_PID_NS 0xEFFFFFFC /* Linux include/linux/proc_ns.h, PROC_PID_INIT_INO */
+
+bool kernel_pid_namespace(const char *root, unsigned long long *dev, unsigned long long *ino)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	*dev = *ino = 0;
+	snprintf(path, sizeof(path), "%s/proc/self/ns/pid", root);
+	if (stat(path, &st) || st.st_ino == INITIAL_PID_NS)
+		return false;
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+	return true;
 }
 
 unsigned long long kernel_symbol(const char *name)
