@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,14 +34,60 @@ bool pin_file_is(struct pin_file *p, const char *path)
 	return true;
 }
 
-int pin_file_set_aside(const char *path, const char *dir, struct err *err)
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* The name of the @i-th file that was moved from @path. */
+static void aside_path(const char *path, const char *dir, int i, char to[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
+
+	/* no '.', which bpffs rejects */
+	snprintf(to, PATH_MAX, "%s/%s-foreign%d", dir, slash ? slash + 1 : path, i);
+}
+
+/*
+ * Remove what was set aside first, so that whoever pins under our names again and again cannot keep
+ * collectors from starting. Directories that have something in them stay.
+ */
+static void remove_oldest(const char *path, const char *dir)
+{
+	struct timespec before = { .tv_sec = -1 };
+	char to[PATH_MAX], oldest[PATH_MAX];
+	struct stat st;
+
+	/* each round removes a file, or passes over a directory */
+	for (int tries = 0; tries < ASIDE_MAX; tries++) {
+		struct timespec first = {};
+
+		*oldest = 0;
+		for (int i = 1; i <= ASIDE_MAX; i++) {
+			aside_path(path, dir, i, to);
+			if (lstat(to, &st) || !is_later(&st.st_ctim, &before))
+				continue;
+			if (*oldest && !is_later(&first, &st.st_ctim))
+				continue;
+			first = st.st_ctim;
+			strcpy(oldest, to);
+		}
+		if (!*oldest)
+			return;
+		if (!remove(oldest)) {
+			log_warn("removed %s, the oldest of %d", oldest, ASIDE_MAX);
+			return;
+		}
+		before = first;
+	}
+}
+
+static int set_aside(const char *path, const char *dir, struct err *err)
+{
 	char to[PATH_MAX];
 
 	for (int i = 1; i <= ASIDE_MAX; i++) {
-		/* no '.', which bpffs rejects */
-		snprintf(to, sizeof(to), "%s/%s-foreign%d", dir, slash ? slash + 1 : path, i);
+		aside_path(path, dir, i, to);
 		if (!renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE)) {
 			log_warn("%s was not pinned by a collector: moved to %s; remove it if "
 				 "nothing else uses it",
@@ -55,6 +102,16 @@ int pin_file_set_aside(const char *path, const char *dir, struct err *err)
 	return err_set(err, -errno,
 		       "%s was not pinned by a collector, and cannot be moved to %s: %s; remove it",
 		       path, to, strerror(errno));
+}
+
+int pin_file_set_aside(const char *path, const char *dir, struct err *err)
+{
+	int ret = set_aside(path, dir, err);
+
+	if (ret != -EEXIST)
+		return ret;
+	remove_oldest(path, dir);
+	return set_aside(path, dir, err);
 }
 
 int pin_file_put(struct pin_file *p, int fd, const char *path, const char *aside, struct err *err)

@@ -31,8 +31,8 @@ bool pin_file_note(struct pin_file *p, const char *path);
 bool pin_file_is(struct pin_file *p, const char *path);
 
 /*
- * Move what is at @path, which is not ours, to @dir/NAME-foreignN, and log that. Return: 0, also if
- * there is nothing, or a negative errno with @err.
+ * Move what is at @path, which is not ours, to @dir/NAME-foreignN, and log that. If there are too
+ * many, the oldest is removed. Return: 0, also if there is nothing, or a negative errno with @err.
  */
 int pin_file_set_aside(const char *path, const char *dir, struct err *err);
 

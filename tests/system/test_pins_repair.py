@@ -218,6 +218,28 @@ class Repair(Directory):
                 until(lambda: self.ledger()['seen'] > seen)
                 c.stop(signal.SIGKILL)
 
+    def test_hundreds_set_aside(self):
+        """Whoever pins under our names again and again cannot keep a collector from starting: the oldest go."""
+        self.start().stop()
+        path = os.path.join(self.pins, 'meta')
+        aside = [f'{path}-foreign{n}' for n in range(1, 101)]
+        os.makedirs(aside[6] + '/full')     # older than all others, but not ours to empty
+        bpftool('map', 'create', aside[41], 'type', 'array', 'key', '4', 'value', '8', 'entries', '2', 'name', 'foreign')
+        for name in aside:
+            if not os.path.exists(name):
+                os.mkdir(name)
+        oldest = [aside[41], *(a for a in aside if a not in (aside[6], aside[41]))][:3]
+        for gone in oldest:
+            by_map(path)
+            found = kernel_id(path)
+            c = self.start()
+            c.wait(f'removed {gone}, the oldest of 100')
+            c.wait(f'{path} was not pinned by a collector: moved to {gone};')
+            c.stop()
+            self.assertEqual(kernel_id(gone), found)
+        self.assertEqual(sorted(n for n in os.listdir(self.pins) if '-foreign' in n), sorted(map(os.path.basename, aside)))
+        self.assertTrue(os.path.isdir(aside[6] + '/full'))
+
     def test_directories_at_start(self):
         self.start('-e', 'ibs_op//,ibs_fetch//').stop()
         for name in 'links', 'ibs_fetch', 'ibs_fetch/links':
