@@ -241,6 +241,21 @@ class Governor(unittest.TestCase):
         m = until(lambda: state(m := metrics()) == ['stopped'] and m)
         self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
 
+    def test_program_slowed_by_a_neighbour(self):
+        """A program that takes up to ten times its limit makes the period longer, and does not end sampling."""
+        keep_busy(self)
+        c = self.collector('--max-bpf-time', 'off', '--max-overhead', '50%', '--nmi-cost', '1us')
+        mean = until(lambda: re.search(r'cost: (\d+) ns per sample in BPF', test_serve.ctl('status').stdout))
+        c.stop()
+        limit = max(100, int(mean[1]) // 3)
+        c = self.collector('--max-bpf-time', f'{limit}ns', '--max-overhead', '50%', '--nmi-cost', '1us')
+        m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
+        self.assertGreaterEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
+        self.assertGreater(one(m, 'ibscope_sampling_period'), 1.5 * one(m, 'ibscope_sampling_period_asked'))
+        before = test_serve.snapshot()['ledger']['seen']
+        until(lambda: test_serve.snapshot()['ledger']['seen'] > before)
+        self.assertNotIn('sampling stopped', c.said())
+
     @clock.every(20000)
     def test_each_run_is_timed_once(self):
         keep_busy(self)

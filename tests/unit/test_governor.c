@@ -603,7 +603,7 @@ static void test_reason_after_stop(void **state)
 	run(&m, 30);
 	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
 	assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
-	m.bpf_ns = 2600;
+	m.bpf_ns = 25100;
 	for (int n = 0; m.sampling && n < 10000; n++)
 		run(&m, STEP_S);
 	assert_int_equal(m.last.reason, GOVERNOR_REASON_BPF_SLOW);
@@ -627,7 +627,7 @@ static void test_bpf_slow(void **state)
 	m.bpf_ns = 2400;
 	run(&m, 100);
 	assert_int_equal(m.stops, 0);
-	m.bpf_ns = 2600;
+	m.bpf_ns = 25100;
 	run(&m, 25);
 	assert_int_equal(m.stops, 1);
 	assert_int_equal(m.last.reason, GOVERNOR_REASON_BPF_SLOW);
@@ -641,7 +641,7 @@ static void test_bpf_slow(void **state)
 	m.config.bpf_max_ns = 0;
 	m.g = governor_new(&m.config);
 	m.period = m.config.floor;
-	m.bpf_ns = 2600;
+	m.bpf_ns = 25100;
 	run(&m, 100);
 	assert_true(m.sampling);
 	governor_free(m.g);
@@ -649,18 +649,47 @@ static void test_bpf_slow(void **state)
 	m.g = governor_new(&m.config);
 	m.period = m.config.floor;
 	/* one slow window, and few runs, are no reason */
-	m.bpf_ns = 9000;
+	m.bpf_ns = 90000;
 	run(&m, 10);
 	m.bpf_ns = 500;
 	run(&m, 10);
-	m.bpf_ns = 9000;
+	m.bpf_ns = 90000;
 	run(&m, 10);
 	m.bpf_ns = 500;
 	run(&m, 100);
 	all_cpus(&m, FLOOR);
-	m.bpf_ns = 9000;
+	m.bpf_ns = 90000;
 	run(&m, 100);
 	assert_int_equal(m.stops, 2);
+	governor_free(m.g);
+}
+
+/* A neighbour that makes the program slow, by whatever means, makes the period longer, and ends nothing. */
+static void test_bpf_slowed_by_neighbour(void **state)
+{
+	struct machine m;
+
+	(void)state;
+	make(&m, 0.05, FLOOR);
+	m.timed = true;
+	all_cpus(&m, BUSY_OPS);
+	/* as seen on a busy virtual machine */
+	m.bpf_ns = 3472;
+	run(&m, 300);
+	assert_int_equal(m.stops, 0);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BPF_SLOW);
+	assert_true(m.period >= FLOOR * 3472.0 / 2500 && m.period < 1.01 * FLOOR * 3472.0 / 2500);
+	/* windows in which most of the time was stolen */
+	m.bpf_ns = 24000;
+	run(&m, 60);
+	assert_int_equal(m.stops, 0);
+	assert_true(m.period >= FLOOR * 24000.0 / 2500 && m.period < 1.01 * FLOOR * 24000.0 / 2500);
+	m.bpf_ns = 500;
+	run(&m, 600);
+	assert_int_equal(m.period, FLOOR);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_AT_RATE);
+	assert_int_equal(m.stops, 0);
 	governor_free(m.g);
 }
 
@@ -757,7 +786,7 @@ static void test_start(void **state)
 	assert_int_equal(m.period, 100000);
 	governor_free(m.g);
 	/* an earlier one that had stopped for something else */
-	m.config.start_reason = GOVERNOR_REASON_BPF_SLOW;
+	m.config.start_reason = GOVERNOR_REASON_MEMORY;
 	m.period = 4000000;
 	m.g = governor_new(&m.config);
 	run(&m, 1);
@@ -864,6 +893,7 @@ int main(void)
 		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_impossible),
 		cmocka_unit_test(test_bpf_slow),
+		cmocka_unit_test(test_bpf_slowed_by_neighbour),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_off),
 		cmocka_unit_test(test_start),

@@ -285,11 +285,10 @@ static void log_decision(struct collector_event *e, const struct governor_decisi
 	struct budget *b = &e->budget;
 	double percent = 100 * d->overhead;
 
-	if (d->why == GOVERNOR_REASON_BPF_SLOW)
-		log_warn(
-			"%s%ssampling stopped: the BPF program takes %.0f ns on average, more than "
-			"%.0f (--max-bpf-time); next try in %.0f s",
-			of, sep, b->window_ns, e->c->set.max_bpf_ns, d->retry_s);
+	if (d->stop && d->why == GOVERNOR_REASON_BPF_SLOW)
+		log_warn("%s%ssampling stopped: the BPF program takes %.0f ns on average, far more "
+			 "than %.0f (--max-bpf-time); next try in %.0f s",
+			 of, sep, b->window_ns, e->c->set.max_bpf_ns, d->retry_s);
 	else if (d->stop)
 		log_warn("%s%ssampling stopped: %s (overhead %.3f%%); next try in %.0f s", of, sep,
 			 why, percent, d->retry_s);

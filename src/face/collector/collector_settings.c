@@ -13,6 +13,8 @@
 #define GRACE_S	     300
 #define MAX_OVERHEAD 0.005
 #define MAX_BPF_NS   2500
+/* Without a budget the period cannot be raised, and a neighbour that empties the caches must not end sampling. */
+#define MAX_BPF_UNGOVERNED_NS 25000
 
 #define PIN_MODE_DEFAULT ((mode_t)-1)
 
@@ -104,8 +106,10 @@ static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
 
 static int set_bpf_time(void *ctx, const char *arg, struct err *err)
 {
-	return parse_ns("--max-bpf-time", "off", arg,
-			&((struct collector_settings *)ctx)->max_bpf_ns, err);
+	struct collector_settings *s = ctx;
+
+	s->bpf_time_given = true;
+	return parse_ns("--max-bpf-time", "off", arg, &s->max_bpf_ns, err);
 }
 
 #define ROWS(rows) rows, sizeof(rows) / sizeof(rows[0])
@@ -154,7 +158,9 @@ static const struct option_row limit_rows[] = {
 	  "if possible",
 	  set_nmi_cost },
 	{ "max-bpf-time", 0, "TIME|off",
-	  "stop sampling if the BPF program takes longer on average; default 2.5us", set_bpf_time },
+	  "raise the period, or stop sampling, if the BPF program takes longer on average; default "
+	  "2.5us",
+	  set_bpf_time },
 	{ "max-rss", 0, "SIZE",
 	  "exit cleanly if resident memory exceeds SIZE, such as 128M; default: --max-memory and "
 	  "64M",
@@ -274,7 +280,11 @@ static void put_op_first(struct sampling_opts *o)
 
 static int check(struct collector_settings *s, struct err *err)
 {
-	return check_slabs(s, err) ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_check(&s->sampling, err);
+	int ret = check_slabs(s, err) ?: check_users(s, err) ?: check_budget(s, err);
+
+	if (!s->max_overhead && !s->bpf_time_given)
+		s->max_bpf_ns = MAX_BPF_UNGOVERNED_NS;
+	return ret ?: sampling_check(&s->sampling, err);
 }
 
 int settings_parse(const struct settings_source *src, const struct live_options *live,

@@ -86,8 +86,9 @@ struct collector_settings {
 	mode_t control_mode;
 	double max_overhead; /* share of the CPUs' time; 0: no budget */
 	bool overhead_given;
-	double nmi_ns;	     /* 0: measure it */
-	double max_bpf_ns;   /* mean run of the program; 0: no limit */
+	double nmi_ns;	   /* 0: measure it */
+	double max_bpf_ns; /* mean run of the program; 0: no limit */
+	bool bpf_time_given;
 	__u64 max_rss_bytes; /* 0: the default */
 	void *extra;
 };

@@ -31,9 +31,15 @@
 #define RETRY_MAX_S  3600.0
 #define MEMORY_S     10.0 /* time above the limit although free memory was returned */
 #define BPF_WINDOWS  2
-#define SPANS	     20	 /* history of five seconds */
-#define PEAKS	     64	 /* history in seconds; more than HOLD_MAX_S */
-#define JUMP_S	     1.0 /* a longer pause between steps counts as this much quiet time */
+/*
+ * Times the limit, above which the program itself must be at fault. Below, it may be a neighbour: one that
+ * empties the caches, or a hypervisor that takes the CPU away while the program runs. Neither must be able
+ * to end sampling, so the period is raised, and the program takes no more time than at the limit.
+ */
+#define BPF_BROKEN 10
+#define SPANS	   20  /* history of five seconds */
+#define PEAKS	   64  /* history in seconds; more than HOLD_MAX_S */
+#define JUMP_S	   1.0 /* a longer pause between steps counts as this much quiet time */
 
 struct past_span {
 	double s, samples;
@@ -72,7 +78,8 @@ struct governor {
 	bool returned;		/* since backing off */
 
 	double over_s;	   /* time for which samples were too expensive at the longest period */
-	unsigned int slow; /* windows in a row */
+	unsigned int slow; /* windows in a row, */
+	double slow_ns, last_ns; /* shorter mean of the last two, and the last one */
 	double retry_s, stopped_s;
 	double memory_s;
 	bool trimmed;
@@ -83,7 +90,7 @@ struct governor {
 static bool raises_period(enum governor_reason r)
 {
 	return r == GOVERNOR_REASON_BUDGET || r == GOVERNOR_REASON_THROTTLED ||
-	       r == GOVERNOR_REASON_KERNEL_LIMIT;
+	       r == GOVERNOR_REASON_KERNEL_LIMIT || r == GOVERNOR_REASON_BPF_SLOW;
 }
 
 struct governor *governor_new(const struct governor_config *c)
@@ -330,6 +337,12 @@ static void stop(struct governor *g, enum governor_reason why, struct governor_d
 	forget_spans(g);
 }
 
+/* The period at which a slow program takes as much time as at its limit; 0: it is not slow. */
+static double slow_period(const struct governor *g)
+{
+	return g->slow >= BPF_WINDOWS ? g->c.floor * g->slow_ns / g->c.bpf_max_ns : 0;
+}
+
 /* Lower the period after a long enough quiet interval. */
 static void lower_period(struct governor *g, const struct span *sp, const struct governor_input *in,
 			 struct governor_decision *out)
@@ -346,6 +359,7 @@ static void lower_period(struct governor *g, const struct span *sp, const struct
 	       left(g, RETURN_AIM);
 	if (in->max_rate)
 		want = fmax(want, peak.hot_ops / (LIMIT_RETURN * in->max_rate));
+	want = fmax(want, slow_period(g));
 	if (want > RETURN_MIN * g->period && want > g->c.floor)
 		return;
 	period = bounded(g, fmax(want, g->period / RETURN_STEP));
@@ -386,8 +400,14 @@ static void check_program(struct governor *g, const struct governor_input *in,
 	if (in->window_runs < GOVERNOR_BPF_RUNS)
 		return;
 	g->slow = g->c.bpf_max_ns && in->window_ns > g->c.bpf_max_ns ? g->slow + 1 : 0;
-	if (g->slow >= BPF_WINDOWS && g->state != GOVERNOR_STATE_STOPPED)
+	g->slow_ns = fmin(g->last_ns, in->window_ns);
+	g->last_ns = in->window_ns;
+	if (g->slow < BPF_WINDOWS || g->state == GOVERNOR_STATE_STOPPED)
+		return;
+	if (!g->c.budget || g->slow_ns > BPF_BROKEN * g->c.bpf_max_ns || slow_period(g) > g->c.max)
 		stop(g, GOVERNOR_REASON_BPF_SLOW, out);
+	else if (bounded(g, slow_period(g)) > g->period)
+		back_off(g, bounded(g, slow_period(g)), GOVERNOR_REASON_BPF_SLOW, out);
 }
 
 static void check_memory(struct governor *g, const struct governor_input *in, double s,
@@ -468,7 +488,7 @@ void governor_step(struct governor *g, const struct governor_input *in,
 			if (g->second_s >= 1)
 				end_second(g);
 			check_program(g, in, out);
-			if (g->state != GOVERNOR_STATE_STOPPED && g->c.budget)
+			if (g->state != GOVERNOR_STATE_STOPPED && g->c.budget && !out->changed)
 				regulate(g, &sp, in, out);
 		}
 		check_memory(g, in, sp.s, out);

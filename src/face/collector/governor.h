@@ -20,7 +20,7 @@ struct governor_config {
 	double budget; /* share of the CPUs' time, 0.005 for 0.5 %; 0: none */
 	__u64 floor;   /* the configured period, also the shortest; 0: it varies, no budget */
 	__u64 max;     /* the longest period possible */
-	__u64 start; /* initial period, if needed before; 0 or out of range: the floor */
+	__u64 start;   /* initial period, if needed before; 0 or out of range: the floor */
 	enum governor_reason start_reason; /* why it was needed */
 	double bpf_max_ns;		   /* mean run of the program; 0: no limit */
 	__u64 rss_max;			   /* bytes; 0: no limit */
@@ -90,7 +90,10 @@ enum governor_reason governor_longer(const struct governor *g);
  * below 70 % and what was spent above the budget is made up for; the interval doubles after every
  * premature return.
  *
- * If samples alone stay above the budget for a second at the longest period, sampling stops. It
+ * A program that is slower than its limit raises the period, too, in proportion.
+ *
+ * If samples alone stay above the budget for a second at the longest period, or if the program is ten times
+ * slower than its limit (without a budget: slower at all), sampling stops. It
  * is tried again after a minute, two, and so on up to an hour.
  */
 void governor_step(struct governor *g, const struct governor_input *in,
