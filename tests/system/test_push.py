@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import struct
 import subprocess
@@ -265,6 +266,66 @@ class Push(unittest.TestCase):
         self.collector('--push', s.url)
         o = self.until(lambda p: p['profiles']['delivered'])
         self.assertEqual((o['push']['profiles']['unfinished'], o['push']['samples']['unfinished']), (1, int(lost)))
+
+    def test_hostile_server(self):
+        """A server that sends elsewhere, or without end: credentials stay here, and neither time nor memory is its own."""
+        other = self.server()
+        secret = self.file('secret', 'Bearer to-ken')
+        listener = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(listener.close)
+        ends, cleared = [], b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'
+
+        def endless(conn, head, chunk):
+            began, sent = time.monotonic(), 0
+            with contextlib.suppress(OSError):
+                conn.sendall(head)
+                while time.monotonic() < began + 60:
+                    conn.sendall(chunk)
+                    sent += len(chunk)
+            ends.append((time.monotonic() - began, sent))
+
+        answers = [
+            lambda conn: conn.sendall(f'HTTP/1.1 307 No\r\nLocation: {other.url}/ingest\r\nContent-Length: 0\r\n\r\n'.encode()),
+            lambda conn: endless(conn, b'HTTP/1.1 400 No\r\n\r\n', b'x' * 65536),
+            lambda conn: endless(conn, b'HTTP/1.1 200 OK\r\n\r\n', b'x' * 65536),
+            lambda conn: endless(conn, b'HTTP/1.1 400 No\r\n', b'X-Long: ' + b'x' * 8000 + b'\r\n'),
+        ]
+        posts = []
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    conn, _ = listener.accept()
+                    with conn:
+                        conn.settimeout(30)
+                        with contextlib.suppress(OSError):
+                            head = b''
+                            while b'\r\n\r\n' not in head:
+                                head += conn.recv(65536)
+                            head, body = head.split(b'\r\n\r\n', 1)
+                            left = int(re.search(rb'(?i)content-length: (\d+)', head)[1]) - len(body)
+                            if b'100-continue' in head:
+                                conn.sendall(b'HTTP/1.1 100 Continue\r\n\r\n')
+                            while left > 0:
+                                left -= len(conn.recv(65536))
+                            posts.append(head)
+                            if answers:
+                                answers.pop(0)(conn)
+                            else:
+                                conn.sendall(cleared)
+        threading.Thread(target=serve, daemon=True).start()
+        c = self.collector('--push', f'http://localhost:{listener.getsockname()[1]}', '--push-credentials', secret)
+        o = self.until(lambda p: p['profiles']['delivered'] >= 2, 120)
+        # whose status says that a profile is accepted has accepted it
+        self.assertEqual((o['push']['profiles']['refused'], o['push']['retries'], len(ends)), (3, 0, 3), o['push'])
+        self.assertIn('answers 307', c.said())
+        self.assertEqual(other.posts, [])
+        for seconds, sent in ends:
+            self.assertLess(seconds, 10, ends)
+            self.assertLess(sent, 16 << 20, ends)     # what fits into the buffers of the kernel
+        self.assertEqual(o['ledger']['lost'], {})
+        print(f'# {len(ends)} answers without end: given up after {max(s for s, _ in ends):.2f} s, '
+              f'{max(n for _, n in ends) >> 10} KiB sent')
 
     def test_dropped(self):
         """A stalled reader loses copies, which are counted, but no sample."""

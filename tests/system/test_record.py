@@ -459,6 +459,14 @@ class Record(unittest.TestCase):
         self.finish(p)
         self.assertEqual(sorted(os.listdir(self.dir)), ['ibscope.data', 'ibscope.data.1'])
 
+    def test_without_proc(self):
+        """Where proc is not mounted, samples are recorded, and one line says what is missing."""
+        p = subprocess.run(['unshare', '-m', 'sh', '-ec', 'mount -t tmpfs none /proc; exec "$@"', '-', ibscope.IBSCOPE, 'record', *SIM,
+                            '-o', self.path('x'), '--duration', '1'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stderr.count('proc is not mounted on /proc'), 1, p.stderr)
+        self.assertGreater(Recorded(self.path('x')).kinds['sample'], 0)
+
     def test_full_device(self):
         for kind in (), ('--json',):
             p = self.record('-o', '/dev/full', '--duration', '3', *kind, status=1)

@@ -91,6 +91,23 @@ class Serve(unittest.TestCase):
             else:
                 self.assertEqual(seen, snapshot()['ledger']['seen'])
 
+    def test_memory_of_its_cgroup(self):
+        """A limit that is too low for the maps is named, with a remedy."""
+        with open('/proc/mounts') as f:
+            mount = next((at for _, at, kind, options, *_ in map(str.split, f) if kind == 'cgroup' and 'memory' in options.split(',')), None)
+        cgroup = f'{mount or cgroup2_mount()}/ibscope-memory-{os.getpid()}'
+        limit = 'memory.limit_in_bytes' if mount else 'memory.max'
+        os.mkdir(cgroup)
+        self.addCleanup(os.rmdir, cgroup)
+        if not os.path.exists(f'{cgroup}/{limit}'):
+            self.skipTest('no memory controller')
+        with open(f'{cgroup}/{limit}', 'w') as f:
+            f.write(str(24 << 20))
+        p = subprocess.run(['sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; exec "$@"', '-', IBSCOPE, 'serve', '--source', 'sim', '--pin-dir',
+                            DIR, '--control', 'none'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertRegex(p.stderr, r'error: cannot allocate \d+\.\d MiB for the BPF maps: raise the memory limit of the cgroup')
+
     def test_orphan(self):
         """A collector that was killed samples on: everybody says so, and it can be ended."""
         c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')

@@ -203,6 +203,12 @@ int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_
 	bpf_program__set_type(s->skel->progs.ibs_op_twin, BPF_PROG_TYPE_SYSCALL);
 	s->slabs_prog = s->skel->progs.ibs_slabs;
 	ret = ibs_op_bpf__load(s->skel);
+	if (ret == -ENOMEM)
+		return err_set(err, ret,
+			       "cannot allocate %.1f MiB for the BPF maps: raise the memory limit "
+			       "of the cgroup (MemoryMax= of the unit)%s, or lower --max-memory",
+			       s->memory.total / 1048576.0,
+			       s->features.memcg_charge ? "" : " or of locked memory (ulimit -l)");
 	if (ret)
 		return err_set(err, ret,
 			       "the kernel rejects the BPF program: %s; run again with -v for the "

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <limits.h>
+#include <unistd.h>
 
 int task_choice_init(struct task_choice *c, const __u32 *tgids, size_t n, bool follow)
 {
@@ -265,6 +266,10 @@ int task_events_now(const char *root, const struct task_choice *choice, bool dat
 	if (!d)
 		return err_set(err, -errno, "cannot read %s: %s; processes have no names", path,
 			       strerror(errno));
+	snprintf(path, sizeof(path), "%s/proc/self", root);
+	if (access(path, F_OK) && !*root)
+		log_warn("proc is not mounted on /proc: processes that run already have no names "
+			 "and no mappings");
 	ret = kernel_text(&s);
 	ret = ret ?: modules(&s);
 	while (!ret && (e = readdir(d))) {

@@ -10,10 +10,11 @@
 #include <math.h>
 #include <unistd.h>
 
-#define CONNECT_S    5L
-#define TIMEOUT_S    20L
-#define ANSWER_MAX   200 /* maximum bytes of a response in an error */
-#define FIRST_WAIT_S 1
+#define CONNECT_S	 5L
+#define TIMEOUT_S	 20L
+#define ANSWER_MAX	 200	    /* maximum bytes of a response in an error */
+#define ANSWER_BYTES_MAX (64 << 10) /* read at all */
+#define FIRST_WAIT_S	 1
 
 int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 {
@@ -51,7 +52,15 @@ int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 struct answer {
 	char text[ANSWER_MAX + 1];
 	size_t n;
+	size_t bytes; /* of headers and body, kept or not */
 };
+
+/* Return: what makes curl go on, or give up a server that sends without end. */
+static size_t take(struct answer *a, size_t bytes)
+{
+	a->bytes += bytes;
+	return a->bytes > ANSWER_BYTES_MAX ? 0 : bytes;
+}
 
 static size_t keep_answer(char *data, size_t size, size_t n, void *arg)
 {
@@ -61,7 +70,13 @@ static size_t keep_answer(char *data, size_t size, size_t n, void *arg)
 	memcpy(a->text + a->n, data, part);
 	a->n += part;
 	a->text[a->n] = 0;
-	return n * size;
+	return take(a, n * size);
+}
+
+static size_t skip_header(char *data, size_t size, size_t n, void *arg)
+{
+	(void)data;
+	return take(arg, n * size);
 }
 
 /* One request; request_free() frees it all. */
@@ -218,6 +233,8 @@ static int try_once(struct request *r, const char *url, struct err *err)
 	curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, why);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, keep_answer);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &answer);
+	curl_easy_setopt(r->curl, CURLOPT_HEADERFUNCTION, skip_header);
+	curl_easy_setopt(r->curl, CURLOPT_HEADERDATA, &answer);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* even if the connection failed later: do not post an accepted profile again */
@@ -227,7 +244,7 @@ static int try_once(struct request *r, const char *url, struct err *err)
 		return err_set(err, -EPERM,
 			       "%s: %s; --push-ca names the certificates that are trusted", url,
 			       *why ? why : curl_easy_strerror(code));
-	if (code)
+	if (code && !(status && answer.bytes > ANSWER_BYTES_MAX))
 		return err_set(err, -EAGAIN, "%s: %s", url, *why ? why : curl_easy_strerror(code));
 	answer.text[strcspn(answer.text, "\r\n")] = 0;
 	return err_set(err, status == 408 || status == 429 || status >= 500 ? -EAGAIN : -EPROTO,
