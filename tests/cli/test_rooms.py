@@ -12,6 +12,8 @@ import unittest
 GENERATED = {'page_hashes.h'}
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PUBLIC_HEADERS = 2
+CODE = ('bpf', 'include', 'src', 'tools')
+LINES_OF_FILE, LINES_OF_FUNCTION = 600, 60
 # Rooms that break a rule still, and how far. Only to become fewer.
 MORE_HEADERS = {}
 FILES_IN_CIRCLES = {}
@@ -193,8 +195,35 @@ def headers_of_one_name(top, _):
     return [p for p in seen.values() if len(p) > 1]
 
 
+def long_files(top, _):
+    bad = []
+    for path in (p for folder in CODE for p in sources(top, folder)):
+        with open(os.path.join(top, path), encoding='utf-8') as f:
+            n = sum(1 for _ in f)
+        if n > LINES_OF_FILE:
+            bad.append(f'{path}: {n} lines')
+    return bad
+
+
+def long_functions(top, _):
+    """The lines between braces in the first column"""
+    bad = []
+    for path in (p for folder in CODE for p in sources(top, folder)):
+        start = None
+        with open(os.path.join(top, path), encoding='utf-8') as f:
+            for i, line in enumerate(f, 1):
+                if line == '{\n':
+                    start = i
+                elif line == '}\n' and start:
+                    if i - start - 1 > LINES_OF_FUNCTION:
+                        bad.append(f'{path}:{start}: {i - start - 1} lines')
+                    start = None
+    return bad
+
+
 RULES = (rooms_without_folder_or_row, unknown_wings, arrows_up, cycle_of_rooms, files_outside_of_rooms, forbidden_arrows,
-         unused_arrows, cycles_of_files, public_headers, circles_of_calls, headers_of_one_name)
+         unused_arrows, cycles_of_files, public_headers, circles_of_calls, headers_of_one_name, long_files,
+         long_functions)
 
 # A tree that obeys them all.
 GOOD = {
@@ -230,6 +259,8 @@ BROKEN = (
     (circles_of_calls, {'src/host/low/a.c': 'void b(void);\nvoid a(void);\nvoid a(void) { b(); }\n',
                         'src/host/low/b.c': 'void a(void);\nvoid b(void);\nvoid b(void) { a(); }\n'}),
     (headers_of_one_name, {'tools/low.h': ''}),
+    (long_files, {'tools/long.c': '\n' * 601}),
+    (long_functions, {'tools/long.c': 'int f(void)\n{\n' + '\n' * 60 + '\treturn 0;\n' + '}\n'}),
 )
 # what breaks two rules at once: a folder without a row, whose files have no room
 STRAY = {'src/host/attic/old.h': ''}

@@ -60,6 +60,7 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 	if (!k)
 		return 0;
 	*out = (struct recording_event){ .kind = k->kind, .time = ev->time };
+	/* NOLINTNEXTLINE(bugprone-branch-clone): cases are rows of a table */
 	switch (ev->kind) {
 		EVENTS(CASE)
 	default:
@@ -132,6 +133,7 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		return -EINVAL;
 	memcpy(&e, in, k->bytes);
 	*out = (struct trace_event){ .kind = k->trace, .time = e.time };
+	/* NOLINTNEXTLINE(bugprone-branch-clone): cases are rows of a table */
 	switch (out->kind) {
 		EVENTS(CASE)
 	default:

@@ -64,7 +64,9 @@ void column_text(const struct screen *s, enum table_column id, double v, char un
 		screen_ratio(s, v, out, size);
 		break;
 	case TIME:
-		snprintf(out, size, isnan(v) ? "" : "%.3f", v);
+		*out = 0;
+		if (!isnan(v))
+			snprintf(out, size, "%.3f", v);
 		break;
 	default:
 		screen_count(s, v, out, size);
