@@ -60,12 +60,13 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 	if (!k)
 		return 0;
 	*out = (struct recording_event){ .kind = k->kind, .time = ev->time };
-	/* NOLINTNEXTLINE(bugprone-branch-clone): cases are rows of a table */
+	/* NOLINTBEGIN(bugprone-branch-clone): cases are rows of a table */
 	switch (ev->kind) {
 		EVENTS(CASE)
 	default:
 		break;
 	}
+	/* NOLINTEND(bugprone-branch-clone) */
 #undef FLAG
 #undef COPY
 	if (ev->kind == TRACE_MMAP) {
@@ -133,12 +134,13 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		return -EINVAL;
 	memcpy(&e, in, k->bytes);
 	*out = (struct trace_event){ .kind = k->trace, .time = e.time };
-	/* NOLINTNEXTLINE(bugprone-branch-clone): cases are rows of a table */
+	/* NOLINTBEGIN(bugprone-branch-clone): cases are rows of a table */
 	switch (out->kind) {
 		EVENTS(CASE)
 	default:
 		break;
 	}
+	/* NOLINTEND(bugprone-branch-clone) */
 	if (out->kind == TRACE_MMAP) {
 		if (out->mmap.build_id_len > sizeof(out->mmap.build_id))
 			return -EINVAL;

@@ -65,12 +65,13 @@ double table_value(const struct table *t, const struct table_row *r, enum table_
 
 	if (r->value && c != TABLE_SHARE)
 		return r->value[c];
-	/* NOLINTNEXTLINE(bugprone-branch-clone): cases are rows of a table */
+	/* NOLINTBEGIN(bugprone-branch-clone): cases are rows of a table */
 	switch (c) {
 		TABLE_COLUMN_TABLE(VALUE)
 	default:
 		return NAN;
 	}
+	/* NOLINTEND(bugprone-branch-clone) */
 #undef VALUE
 }
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WAITING 1024   /* connections that were not accepted yet; more fail, or block */
+#define WAITING 1024 /* connections that were not accepted yet; more fail, or block */
 #define LOCK	".lock"
 
 /* Half a second in total. */

@@ -251,8 +251,8 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 	t.order = v->order;
 	format_lines(f, v->opts.format, above);
 	if (t.n)
-		format_table(f, v->opts.format, screen, &t, v->opts.n_columns ? v->opts.columns : NULL,
-			     v->opts.n_columns);
+		format_table(f, v->opts.format, screen, &t,
+			     v->opts.n_columns ? v->opts.columns : NULL, v->opts.n_columns);
 	lines = xmemopen(&below, &size);
 	fputs(t.n ? "" : "no samples\n", lines);
 	print_below(lines, screen, v, info, interval, &t, name, arg);
