@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The exporter's HTTP server: refused requests, authentication, certificates. Needs no collector."""
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import threading
 import time
 import unittest
 
+import ibscope
 from test_exporter import DIR, EXPORTER, HASH, Case, Exporter, needs, samples
 
 HOST = b'Host: localhost\r\n'
@@ -258,6 +260,24 @@ class Tls(Web):
         p = self.check(self.config('cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]'))
         self.assertEqual(p.returncode, 2)
         self.assertIn('none of them fits the certificate, which has an ECDSA key', p.stderr)
+
+    def test_handshakes_that_stop(self):
+        """Strangers who send the beginning of a handshake take no CPU, and keep nobody out."""
+        e = self.exporter('--web.config.file', self.config())
+        hello = bytes.fromhex('1603010200010001fc0303')
+        for n in 1, 200:
+            before, began = ibscope.cpu_seconds(e.p.pid), time.monotonic()
+            with contextlib.ExitStack() as stack:
+                for _ in range(n):
+                    stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=20)).sendall(hello)
+                while time.monotonic() < began + 3:
+                    time.sleep(0.1)
+                took = (ibscope.cpu_seconds(e.p.pid) - before) / (time.monotonic() - began)
+                began = time.monotonic()
+                self.assertEqual(self.curl(e), '200')
+                print(f'# {n} handshakes that stop: {100 * took:.0f} % of a CPU, a request beside them {time.monotonic() - began:.2f} s')
+            self.assertLess(took, 0.3)
+        self.assertEqual(e.stop(), 0, e.said())
 
     def check(self, path):
         return subprocess.run([EXPORTER, '--web.config.file', path, '--config-check'], capture_output=True, text=True, timeout=30)

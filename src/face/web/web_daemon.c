@@ -379,6 +379,41 @@ int web_fd(const struct web *w)
 	return w->epoll_fd;
 }
 
+#define IDLE_RUNS    3	  /* without a pause: what a client has sent may be buffered */
+#define ANSWER_RUNS  1000 /* the same while an answer is sent, a piece in each */
+#define PAUSE_MAX_MS 50	  /* data that arrives ends the pause */
+
+static bool answers_any(const struct web *w)
+{
+	for (const struct web_conn *c = w->conns.next; c != &w->conns; c = c->next)
+		if (c->busy)
+			return true;
+	return false;
+}
+
+/*
+ * While a TLS handshake waits for the rest of a message, libmicrohttpd wants to run again at once: ten bytes
+ * of a stranger would take a CPU for REQUEST_S. So if nothing arrives, the runs become rare.
+ */
+static unsigned int pause_ms(const struct web *w)
+{
+	const unsigned int free_runs = answers_any(w) ? ANSWER_RUNS : IDLE_RUNS;
+
+	if (!w->tls || w->idle_runs < free_runs)
+		return 0;
+	return w->idle_runs - free_runs < 6 ? 1U << (w->idle_runs - free_runs) : PAUSE_MAX_MS;
+}
+
+static void note_idle_run(struct web *w)
+{
+	struct epoll_event e;
+
+	if (epoll_wait(w->epoll_fd, &e, 1, 0) <= 0)
+		w->idle_runs++;
+	else if (w->idle_runs > IDLE_RUNS)
+		w->idle_runs = IDLE_RUNS;
+}
+
 int web_timeout_ms(const struct web *w)
 {
 	double auth_s = w->auth ? web_auth_wait_s(w->auth, now_s()) : -1;
@@ -393,7 +428,7 @@ int web_timeout_ms(const struct web *w)
 
 		if (w->daemons[i] && MHD_get_timeout(w->daemons[i], &t) == MHD_YES &&
 		    (ms < 0 || t < ms))
-			ms = t;
+			ms = fmax(t, pause_ms(w));
 	}
 	return ceil(ms);
 }
@@ -419,6 +454,7 @@ void web_run(struct web *w)
 	check_password(w, now);
 	w->turn_ends_s = thread_cpu_s() + TURN_S;
 	resume_all(w, WEB_WAITS_TURN);
+	note_idle_run(w);
 	for (size_t i = 0; i < w->n_sockets; i++)
 		MHD_run(w->daemons[i]);
 	if (now >= w->next_check_s) {

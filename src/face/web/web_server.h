@@ -50,10 +50,11 @@ struct web {
 	int epoll_fd;
 	double next_check_s, next_config_s;
 	double turn_ends_s; /* CPU time of the thread after which requests wait for the next turn */
-	unsigned int n_turns;  /* connections in WEB_WAITS_TURN */
-	struct web_conn conns; /* head of the list */
-	struct err reload_err; /* of the last reload; empty: it worked */
-	char log[256];	       /* the last message of libmicrohttpd */
+	unsigned int n_turns;	/* connections in WEB_WAITS_TURN */
+	unsigned int idle_runs; /* see pause_ms() */
+	struct web_conn conns;	/* head of the list */
+	struct err reload_err;	/* of the last reload; empty: it worked */
+	char log[256];		/* the last message of libmicrohttpd */
 };
 
 /* Answer one request; called by libmicrohttpd. */
