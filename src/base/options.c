@@ -5,9 +5,10 @@
 #include "num.h"
 #include "trim.h"
 
+#include <assert.h>
 #include <getopt.h>
 
-#define MAX_OPTIONS 64
+#define MAX_OPTIONS 128
 #define FILE_MAX    (1 << 20)
 /* above all letters: an option without a letter gets NO_LETTER + row number */
 #define NO_LETTER 256
@@ -142,7 +143,8 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 		complete_options(argc, argv, sets, n_sets);
 		return OPTIONS_VERSION;
 	}
-	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &of)); n++) {
+	for (; (row = row_at(sets, n_sets, n, &of)); n++) {
+		assert(n < MAX_OPTIONS); /* an option without room would be unknown */
 		longs[n] = (struct option){ row->name,
 					    !row->arg	       ? no_argument
 					    : *row->arg == '[' ? optional_argument
