@@ -27,7 +27,7 @@ class Cost(unittest.TestCase):
         for _ in range(5):  # other processes of this machine disturb the loop
             o = self.measure()
             rows = {r['outcome']: r for r in o['samples']}
-            if all(r['ns'] for r in rows.values()):
+            if all(r['ns'] for r in rows.values()) and self.in_order(rows):
                 break
         self.assertEqual((o['simulated'], o['event']), (not HAS_IBS, 'ibs_op' if HAS_IBS else 'cpu-clock'))
         self.assertEqual(list(rows), ['floor', 'rejected', 'aggregated', 'forwarded'])
@@ -36,8 +36,13 @@ class Cost(unittest.TestCase):
             self.assertIsNotNone(r['ns'], name)
             self.assertGreater(r['ns'], r['spread_ns'], name)
             self.assertLess(r['ns'], 100000, name)
+        self.assertTrue(self.in_order(rows), rows)
+
+    @staticmethod
+    def in_order(rows):
+        """Adding a sample takes longer than nothing; where an interrupt takes 36 us, that is less than its own noise now and then."""
         slack = 3 * (rows['aggregated']['spread_ns'] + rows['floor']['spread_ns'])
-        self.assertGreater(rows['aggregated']['ns'] + slack, rows['floor']['ns'])
+        return rows['aggregated']['ns'] + slack > rows['floor']['ns']
 
     def test_text(self):
         p = run('doctor', '--cost', timeout=60)

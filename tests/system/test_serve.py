@@ -103,7 +103,8 @@ class Serve(unittest.TestCase):
             self.skipTest('no memory controller')
         with open(f'{cgroup}/{limit}', 'w') as f:
             f.write(str(24 << 20))
-        p = subprocess.run(['sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; exec "$@"', '-', IBSCOPE, 'serve', '--source', 'sim', '--pin-dir',
+        program = os.path.join(ibscope.BUILD, 'ibscope')  # sanitizers take more memory than that
+        p = subprocess.run(['sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; exec "$@"', '-', program, 'serve', '--source', 'sim', '--pin-dir',
                             DIR, '--control', 'none'], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertRegex(p.stderr, r'error: cannot allocate \d+\.\d MiB for the BPF maps: raise the memory limit of the cgroup')
