@@ -186,6 +186,10 @@ class HostileNames(unittest.TestCase):
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             # the table of lines has functions only, which may be unknown
             self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all'], ['c2c', '--no-demangle']))
+        for kind, *args in ((TEXT, '--top', '100'), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json')):
+            for more in (), ('--no-demangle', '--btf', '/sys/kernel/btf/vmlinux'):
+                self.run_it(kind, 'diff', '--by', keys, '--causes', 'src,op', '--per', 'access', *args, *more,
+                            '--a', 'mem_op == load && cpu == 0', '--b', 'mem_op == load && cpu != 0', file, hostile=False)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         for kind in 'csv', 'damon':
             self.run_it(BINARY, 'report', '--by', 'page', '--format', kind, '-i', file)
@@ -388,7 +392,7 @@ class HostileNames(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         """A command, an option or a verb that came since is not forgotten here."""
-        missing = [('ctl', verb) for verb in re.findall(r'^  ([a-z]+) ', ibscope.run('ctl', '--help').stdout, re.M)]
+        missing = [('ctl', verb) for verb in re.findall(r'^  ([a-z]+) ', ibscope.run('ctl', '--help').stdout.split('\nOptions:')[0], re.M)]
         for command in [*re.findall(r'^  ([a-z0-9]+) ', ibscope.run('--help').stdout, re.M), 'exporter']:
             words = [IBSCOPE + '-exporter', '--help'] if command == 'exporter' else [IBSCOPE, command, '--help']
             text = subprocess.run(words, capture_output=True, text=True, check=True).stdout

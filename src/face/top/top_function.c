@@ -25,7 +25,8 @@ void top_leave_function(struct top *t)
 void top_paint_function(struct top *t, const struct screen *s, struct grid *g, int y, int lines)
 {
 	struct screen screen = *s;
-	const struct annotate_print print = { .screen = &screen };
+	const struct view_opts view = { .of = &annotate_columns };
+	const struct annotate_print print = { .screen = &screen, .view = &view };
 	char *text, *rest;
 	size_t size, n = 0, heading = 0;
 	FILE *f = xmemopen(&text, &size);
