@@ -34,9 +34,19 @@ bool pin_file_is(struct pin_file *p, const char *path)
 	return true;
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
+/* What was set aside; times of one tick of the kernel are equal. */
+struct aside {
+	struct timespec ctime;
+	int number; /* 0: none */
+};
+
+static bool is_later(const struct aside *a, const struct aside *b)
 {
-	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+	if (a->ctime.tv_sec != b->ctime.tv_sec)
+		return a->ctime.tv_sec > b->ctime.tv_sec;
+	if (a->ctime.tv_nsec != b->ctime.tv_nsec)
+		return a->ctime.tv_nsec > b->ctime.tv_nsec;
+	return a->number > b->number;
 }
 
 /* The name of the @i-th file that was moved from @path. */
@@ -54,31 +64,32 @@ static void aside_path(const char *path, const char *dir, int i, char to[PATH_MA
  */
 static void remove_oldest(const char *path, const char *dir)
 {
-	struct timespec before = { .tv_sec = -1 };
-	char to[PATH_MAX], oldest[PATH_MAX];
+	struct aside passed = { { .tv_sec = -1 }, 0 };
+	char to[PATH_MAX];
 	struct stat st;
 
 	/* each round removes a file, or passes over a directory */
 	for (int tries = 0; tries < ASIDE_MAX; tries++) {
-		struct timespec first = {};
+		struct aside oldest = {};
 
-		*oldest = 0;
 		for (int i = 1; i <= ASIDE_MAX; i++) {
+			struct aside a = { .number = i };
+
 			aside_path(path, dir, i, to);
-			if (lstat(to, &st) || !is_later(&st.st_ctim, &before))
+			if (lstat(to, &st))
 				continue;
-			if (*oldest && !is_later(&first, &st.st_ctim))
-				continue;
-			first = st.st_ctim;
-			strcpy(oldest, to);
+			a.ctime = st.st_ctim;
+			if (is_later(&a, &passed) && (!oldest.number || is_later(&oldest, &a)))
+				oldest = a;
 		}
-		if (!*oldest)
+		if (!oldest.number)
 			return;
-		if (!remove(oldest)) {
-			log_warn("removed %s, the oldest of %d", oldest, ASIDE_MAX);
+		aside_path(path, dir, oldest.number, to);
+		if (!remove(to)) {
+			log_warn("removed %s, the oldest of %d", to, ASIDE_MAX);
 			return;
 		}
-		before = first;
+		passed = oldest;
 	}
 }
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 import unittest.mock
 import urllib.error
@@ -224,7 +225,9 @@ class Repair(Directory):
         path = os.path.join(self.pins, 'meta')
         aside = [f'{path}-foreign{n}' for n in range(1, 101)]
         os.makedirs(aside[6] + '/full')     # older than all others, but not ours to empty
+        time.sleep(0.05)                    # the kernel's clock of files has ticks
         bpftool('map', 'create', aside[41], 'type', 'array', 'key', '4', 'value', '8', 'entries', '2', 'name', 'foreign')
+        time.sleep(0.05)
         for name in aside:
             if not os.path.exists(name):
                 os.mkdir(name)
