@@ -245,9 +245,15 @@ class Governor(unittest.TestCase):
         """A program that takes up to ten times its limit makes the period longer, and does not end sampling."""
         keep_busy(self)
         c = self.collector('--max-bpf-time', 'off', '--max-overhead', '50%', '--nmi-cost', '1us')
-        mean = until(lambda: re.search(r'cost: (\d+) ns per sample in BPF', test_serve.ctl('status').stdout))
+        means = []
+
+        def measured():     # the first runs are cold
+            means.extend(map(int, re.findall(r'cost: (\d+) ns per sample in BPF', test_serve.ctl('status').stdout)))
+            time.sleep(1)
+            return len(means) >= 12
+        until(measured)
         c.stop()
-        limit = max(100, int(mean[1]) // 3)
+        limit = max(100, min(means) // 3)
         c = self.collector('--max-bpf-time', f'{limit}ns', '--max-overhead', '50%', '--nmi-cost', '1us')
         m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
         self.assertGreaterEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
