@@ -43,8 +43,10 @@ void json_put_text_if_any(struct json_writer *w, const char *key, const char *te
 
 void json_put_u64(struct json_writer *w, const char *key, __u64 v);
 
-/* For what jansson reads: its integers are signed, and a cast restores the others. */
+/* An array. */
 void json_put_u16s(struct json_writer *w, const char *key, const __u16 *v, unsigned int n);
+
+/* For what jansson reads: its integers are signed, and a cast restores the others. */
 void json_put_i64(struct json_writer *w, const char *key, __s64 v);
 void json_put_bool(struct json_writer *w, const char *key, bool v);
 void json_put_null(struct json_writer *w, const char *key);

@@ -11,7 +11,7 @@
 #define MOVED_LEFT 0.25 /* of a change that another row takes away */
 #define POWER_Z	   0.84 /* 80 % of the normal distribution lie below */
 
-/* A result in the making: for each term and row, its moments and its group of no findings. */
+/* A result in the making: the moments of each term and row, and of the sums of what is no finding. */
 struct making {
 	const struct compare *c;
 	struct compare_result *out;

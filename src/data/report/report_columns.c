@@ -17,7 +17,7 @@
 	  "samples x period: ops, cycles or fetches")                                            \
 	X(VALID, "valid", 0, 0, r->valid, "samples with a valid latency")                        \
 	X(CYCLES, "miss_cycles", 0, 0, if_known(!r->valid || r->has_estimated, r->cycles),       \
-	  "latency x ops that a sample stands for")                                              \
+	  "latency x ops that a sample represents")                                              \
 	X(SHARE, "share", COLUMN_DIGITS, 0, share_of(t, r),                                      \
 	  "share of all miss cycles; of all latencies if a period is unknown")                   \
 	X(DRAM, "dram", COLUMN_DIGITS, COLUMN_OF_OP, if_known(!fetch, ratio(r->dram, r->known)), \

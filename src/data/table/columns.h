@@ -40,7 +40,7 @@ enum {
 	X(OPS, "estimated_ops", "EST. OPS", 0, COUNT, 0, 0, s->ops ? (double)s->ops : (double)NAN, \
 	  "estimated ops (or cycles) that the samples stand for")                                  \
 	X(CYCLES, "cycles", "MISS CYCLES/s", 12, CYCLES, 0, 0, r->cycles,                          \
-	  "latency x ops that a sample stands for")                                                \
+	  "latency x ops that a sample represents")                                                \
 	X(SHARE, "share", "SHARE", 11, PERCENT, 6, 0, table_share(t, r),                           \
 	  "share of all miss cycles")                                                              \
 	X(DRAM, "dram", "DRAM", 7, PERCENT, 6, COLUMN_OF_OP, r->dram,                              \

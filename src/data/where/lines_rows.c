@@ -15,7 +15,7 @@ typedef unsigned long long ull;
 #define COLUMNS(X)                                                                                \
 	X(CYCLES, "miss_cycles", 0, 0,                                                            \
 	  !l->valid || rows->lines->has_period ? l->cycles : (double)NAN,                         \
-	  "latency x ops that a sample stands for")                                               \
+	  "latency x ops that a sample represents")                                               \
 	X(SHARE, "share", COLUMN_DIGITS, 0,                                                       \
 	  l->valid ? share(l->cycles, rows->lines->total.cycles) : (double)NAN,                   \
 	  "share of all miss cycles")                                                             \

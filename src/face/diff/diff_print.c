@@ -93,7 +93,6 @@ struct grid {
 	char *(*line)[COLUMNS];
 	size_t width[COLUMNS];
 	bool left[COLUMNS];
-	bool head_bold;
 };
 
 static void grid_line(struct grid *g)
@@ -184,8 +183,6 @@ static void grid_print(FILE *f, struct grid *g)
 				blanks = 0;
 			}
 			blanks += (g->left[c] ? pad : 0) + 2;
-			if (!*text && !g->left[c])
-				continue;
 		}
 		fputs(!i && g->screen->color ? "\033[0m\n" : "\n", f);
 		for (unsigned int c = 0; c < COLUMNS; c++)
