@@ -222,6 +222,28 @@ class Diff(unittest.TestCase):
         d = self.json('NOKEYS', 'NOKEYSB')
         self.assertEqual([r['labels'] for r in d['where']], [{}])
 
+    def test_two_events(self):
+        """hist prints an object of each event in turn: only those of one are compared, by default of the first."""
+        ops, fetches = counts(10, 1), counts(10, 2, event='ibs_fetch//', metric='fetch_lat')
+        self.write('BOTH', ''.join(f'{a}\n{b}\n' for a, b in zip(ops.splitlines(), fetches.splitlines())))
+        one, both = self.json('COUNTS', 'COUNTS'), self.json('BOTH', 'COUNTS')
+        for key in ('samples', 'value', 'seconds', 'blocks'):
+            self.assertEqual(both['a'][key], one['a'][key])
+        self.write('SECOND', fetches)
+        both = self.json('BOTH', 'SECOND', '-e', 'ibs_fetch//', '--causes', 'fetch')
+        self.assertEqual(both['a']['value'], both['b']['value'])
+        self.assertIn('has no intervals of ibs_fetch', self.diff('-e', 'ibs_fetch//', 'COUNTS', 'SECOND', status=1))
+        self.write('MIXED', ops + counts(1, 3, metric='tlb_refill_lat'))
+        self.assertIn("object 11 has the metric 'tlb_refill_lat'", self.diff('MIXED', 'COUNTS', status=1))
+
+    def test_incomplete(self):
+        """As in the other commands: what is there is compared, and the status says so."""
+        subprocess.run([MAKE, self.path('CUT'), '20000', 'cut'], check=True)
+        p = run('diff', '--by', 'comm', self.path('CUT'), self.path('B'))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('CUT is incomplete', p.stderr)
+        self.assertIn('miss cycles per thousand ops', p.stdout.lower())
+
     def test_formats(self):
         d = self.json('A', 'B', '--by', 'comm,pid')
         rows = list(csv.DictReader(io.StringIO(self.diff('--csv', 'A', 'B', '--by', 'comm,pid'))))

@@ -16,7 +16,7 @@ struct cmd {
 	struct view_opts view;
 	struct screen screen;
 	const char *expr[COMPARE_SIDES];
-	bool has_per;
+	bool has_per, incomplete;
 };
 
 static int set_keys(void *ctx, const char *arg, struct err *err)
@@ -85,7 +85,8 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "  ibscope diff --a 'container == canary' --b 'container == stable' FILE\n"
 		   "  ibscope diff --causes src,op --by comm before.data after.data\n\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nExit status: 0 done, 1 failed, or not comparable or too few samples; 2 wrong "
+	fprintf(f, "\nExit status: 0 done, 1 failed, not comparable, too few samples or "
+		   "incomplete;\n2 wrong "
 		   "usage.\n");
 }
 
@@ -158,8 +159,10 @@ static int read_recording(struct cmd *c, enum compare_side side, struct err *err
 	ret = recorded_start(&in, &s, flags & REPORT_NEEDS_TASKS, flags & REPORT_NEEDS_SYMBOLS,
 			     err);
 	ret = ret ?: diff_add_recording(&c->diff, side, &in, err);
-	if (!ret && !trace_end(in.trace)->whole)
-		log_warn("%s is incomplete: %s", in.input.file, trace_end(in.trace)->missing);
+	if (!ret) {
+		recorded_losses(&in.head);
+		c->incomplete |= recorded_status(&in, 0, err) != EXIT_DONE;
+	}
 	if (!ret && !in.head.selected)
 		recorded_nothing(in.replay, NULL);
 	c->in.usage |= in.usage;
@@ -227,7 +230,7 @@ static int choose_keys(struct cmd *c, struct err *err)
 	return 0;
 }
 
-static void print_next(const struct cmd *c, const struct compare_result *r)
+static void print_next(const struct cmd *c, const struct compare_result *r, FILE *f)
 {
 	const struct compare_where *w = r->row;
 	const struct recorded_input b = { .file = file_of(c, COMPARE_B) };
@@ -240,11 +243,11 @@ static void print_next(const struct cmd *c, const struct compare_result *r)
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
 		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&
 		    !sampling_of_fetch(&c->sampling))
-			screen_next(stdout, &c->screen, "annotate", "-i", file, w->name[k], NULL);
+			screen_next(f, &c->screen, "annotate", "-i", file, w->name[k], NULL);
 	if (strstr(cause, "remote"))
-		screen_next(stdout, &c->screen, "numa", file, NULL);
+		screen_next(f, &c->screen, "numa", file, NULL);
 	else
-		screen_next(stdout, &c->screen, "report", file,
+		screen_next(f, &c->screen, "report", file,
 			    sampling_of_fetch(&c->sampling) ? "--event=ibs_fetch//" : "", "--by",
 			    sampling_of_fetch(&c->sampling) ? "comm,fetch" : "comm,src", NULL);
 }
@@ -260,7 +263,7 @@ static int show(struct cmd *c, const struct compare_result *r, struct err *err)
 	if (format_is_text(c->print.format))
 		pager_open(&pager, stdout);
 	diff_print(pager.f, &c->print, &c->diff, r);
-	print_next(c, r);
+	print_next(c, r, pager.f);
 	return pager_close(&pager, err);
 }
 
@@ -272,6 +275,8 @@ static int run(void *cmd)
 	int ret;
 
 	c->diff.max_memory = c->in.input.max_memory;
+	if (*c->sampling.events)
+		c->diff.event = sampling_of_fetch(&c->sampling) ? "ibs_fetch" : "ibs_op";
 	ret = choose_keys(c, &err);
 
 	ret = ret ?: read_with_any_unit(c, &err);
@@ -282,7 +287,9 @@ static int run(void *cmd)
 		log_error("%s", err.text);
 	compare_result_free(&result);
 	compare_free(c->diff.compare);
-	return ret ? c->in.usage ? EXIT_USAGE : EXIT_FAILED : EXIT_DONE;
+	if (ret)
+		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
+	return c->incomplete ? EXIT_FAILED : EXIT_DONE;
 }
 
 int cmd_diff(int argc, char **argv)

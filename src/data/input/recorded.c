@@ -149,6 +149,20 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 	return ret;
 }
 
+void recorded_losses(const struct report_head *h)
+{
+	__u64 lost = h->lost_samples;
+
+	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
+		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
+	if (lost)
+		log_warn("%s: %llu samples were lost while recording", h->file,
+			 (unsigned long long)lost);
+	if (h->lost_records)
+		log_warn("%s: %llu records of unknown kind were lost while recording", h->file,
+			 (unsigned long long)h->lost_records);
+}
+
 static void show_problem(const char *text, void *arg)
 {
 	size_t *n = arg;

@@ -92,6 +92,9 @@ int recorded_start(struct recorded *r, struct sampling_opts *s, bool names, bool
 /* Read the next selected sample. Return: 1; 0 at the end; or a negative errno with @err. */
 int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err);
 
+/* For output without a head: warn of samples that were lost while recording. @head: of one that was read to its end */
+void recorded_losses(const struct report_head *head);
+
 /* Warn of files without symbols: the first ones, or all of them with -v. */
 void recorded_problems(const struct recorded *r);
 void recorded_close(struct recorded *r);

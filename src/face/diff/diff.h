@@ -27,7 +27,8 @@ struct diff {
 	enum label by[LABEL_ALL], causes[LABEL_ALL];
 	unsigned int n_by, n_causes;
 	bool by_default, causes_by_default; /* nobody asked for these keys */
-	__u64 max_memory;		    /* for reading, bytes; 0: as for recordings */
+	const char *event; /* of counts: "ibs_op" or "ibs_fetch"; NULL: the first in a file */
+	__u64 max_memory;  /* for reading, bytes; 0: as for recordings */
 	struct diff_about about[COMPARE_SIDES];
 };
 

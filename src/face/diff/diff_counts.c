@@ -21,7 +21,8 @@
 struct counts {
 	FILE *f;
 	const char *file;
-	size_t n; /* objects read */
+	size_t n;	/* objects read, those of other events included */
+	char event[16]; /* of those that are wanted, "" until the first */
 	json_t *object;
 };
 
@@ -41,6 +42,7 @@ bool diff_is_counts(const char *file)
 static int open_counts(const struct diff *d, struct counts *c, const char *file, struct err *err)
 {
 	*c = (struct counts){ .f = fopen(file, "re"), .file = file };
+	snprintf(c->event, sizeof(c->event), "%s", d->event ?: "");
 	rlimit_memory(d->max_memory ?: MEMORY);
 	return c->f ? 0 : err_set(err, -errno, "cannot open %s: %s", file, strerror(errno));
 }
@@ -53,7 +55,7 @@ static void close_counts(struct counts *c)
 }
 
 /* Return: 1 and c->object; 0 at the end; or a negative errno with @err. */
-static int next_object(struct counts *c, struct err *err)
+static int any_object(struct counts *c, struct err *err)
 {
 	json_error_t why;
 	int at;
@@ -80,8 +82,37 @@ static const char *text_of(const json_t *j, const char *key)
 	return json_string_value(json_object_get(j, key)) ?: "";
 }
 
-static void describe(struct diff_about *a, const struct counts *c)
+/* The same for the objects of one event: hist and ctl print those of both in turn. */
+static int next_object(struct counts *c, struct err *err)
 {
+	int ret;
+
+	while ((ret = any_object(c, err)) > 0) {
+		const char *event = text_of(c->object, "event");
+		const size_t n = strcspn(event, "/");
+
+		if (!*c->event)
+			snprintf(c->event, sizeof(c->event), "%.*s", (int)n, event);
+		if (strlen(c->event) == n && !memcmp(c->event, event, n))
+			break;
+	}
+	return ret;
+}
+
+static int nothing(const struct counts *c, struct err *err)
+{
+	return err_set(err, -ENODATA, "%s has no intervals of %s", c->file,
+		       *c->event ? c->event : "any event");
+}
+
+static int describe(struct diff_about *a, const struct counts *c, struct err *err)
+{
+	const char *metric = text_of(c->object, "metric");
+
+	if (*a->metric && strcmp(a->metric, metric))
+		return err_set(err, -EINVAL,
+			       "%s: object %zu has the metric '%s', those before it '%s'", c->file,
+			       c->n, metric, a->metric);
 	snprintf(a->source, sizeof(a->source), "%s", text_of(c->object, "source"));
 	snprintf(a->event, sizeof(a->event), "%s", text_of(c->object, "event"));
 	snprintf(a->metric, sizeof(a->metric), "%s", text_of(c->object, "metric"));
@@ -89,6 +120,7 @@ static void describe(struct diff_about *a, const struct counts *c)
 	a->units |= strncmp(a->event, "ibs_op", 6)  ? REPORT_FETCHES
 		    : strstr(a->event, "cnt_ctl=1") ? REPORT_OPS
 						    : REPORT_CYCLES;
+	return 0;
 }
 
 int diff_keys_of_counts(struct diff *d, const char *file, struct err *err)
@@ -101,7 +133,7 @@ int diff_keys_of_counts(struct diff *d, const char *file, struct err *err)
 
 	ret = ret ?: next_object(&c, err);
 	if (!ret)
-		ret = err_set(err, -ENODATA, "%s is empty", file);
+		ret = nothing(&c, err);
 	labels = json_object_get(json_array_get(json_object_get(c.object, "series"), 0), "labels");
 	fetch = !strncmp(text_of(c.object, "event"), "ibs_fetch", 9);
 	if (ret > 0 && d->causes_by_default)
@@ -236,28 +268,31 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 	struct counts c;
 	double seconds = 0, interval;
 	bool unknown, several;
+	long n = 0;
 	int ret = open_counts(d, &c, file, err);
 
 	about->counts = true;
 	compare_width(d->compare, side, COMPARE_SECOND);
-	while (!ret && (ret = next_object(&c, err)) > 0)
+	while (!ret && (ret = next_object(&c, err)) > 0) {
 		ret = 0;
-	several = c.n >= INTERVALS;
-	if (!ret && !c.n)
-		ret = err_set(err, -ENODATA, "%s is empty", file);
-	c.n = 0;
+		n++;
+	}
+	several = n >= INTERVALS;
+	if (!ret && !n)
+		ret = nothing(&c, err);
+	c.n = n = 0;
 	if (!ret)
 		rewind(c.f);
 	while (!ret && (ret = next_object(&c, err)) > 0) {
 		const json_t *list = json_object_get(c.object, "series"), *series;
 		size_t i;
 
-		ret = 0;
-		describe(about, &c);
+		ret = describe(about, &c, err);
 		if (number(c.object, "interval_s", 1e9, &interval, &unknown))
 			seconds += interval;
 		json_array_foreach(list, i, series) if (!ret) ret =
-			add_series(d, side, &c, series, several ? (long)c.n - 1 : -1, err);
+			add_series(d, side, &c, series, several ? n : -1, err);
+		n++;
 	}
 	compare_seconds(d->compare, side, seconds);
 	close_counts(&c);

@@ -365,21 +365,12 @@ static int print(struct report_cmd *c, struct err *err)
 /* For formats without a head, log the losses that it would show. */
 static void show_losses(const struct report_cmd *c)
 {
-	const struct report_head *h = &c->in.head;
-	__u64 lost = h->lost_samples;
 	char text[128];
 
 	if ((!c->report || !format_is_text(c->view.format)) && left_out(c, text, sizeof(text)))
 		log_info("%s%s", text, c->html ? ", without --html" : "");
-	if (!c->folds && !c->pprof && c->view.format != FORMAT_CSV)
-		return;
-	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
-		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
-	if (lost)
-		log_warn("%llu samples were lost while recording", (unsigned long long)lost);
-	if (h->lost_records)
-		log_warn("%llu records of unknown kind were lost while recording",
-			 (unsigned long long)h->lost_records);
+	if (c->folds || c->pprof || c->view.format == FORMAT_CSV)
+		recorded_losses(&c->in.head);
 }
 
 static int run_all(struct report_cmd *c)
