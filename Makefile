@@ -155,7 +155,7 @@ $(O)/src/face/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 $(O)/src/data/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its users.
-$(O)/src/core/sampler/sampler_load.o $(O)/src/core/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
+$(patsubst %,$(O)/src/core/sampler/sampler_%.o,events lease load open): $(BPF_O)/ibs_op.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 
@@ -250,7 +250,7 @@ vmtest-sharing: deps
 	$(Q)tests/vm/sharing.py --build $(O) $(PAIRS)
 
 # The release before this one, whose counters this one takes over, and the reverse.
-RELEASE	?= 62f09b3b991d
+RELEASE	?= 4885375e8b42
 upgrade: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all

@@ -11,6 +11,7 @@
 #include <ibscope/decide.h>
 #include <ibscope/line_feed.h>
 #include "forward.bpf.h"
+#include "lease.bpf.h"
 #include "sim.bpf.h"
 
 const volatile bool cfg_pid_follow = false; /* children of selected tasks are selected, too */
@@ -21,19 +22,23 @@ struct path {
 	bool forwards; /* send samples as records, do not count them */
 	bool copies;   /* count samples, and send copies while user space wants some */
 	bool fetch;    /* samples are of ibs_fetch */
+	bool twin;     /* samples are the tests', without an event */
 };
 
-static __always_inline void count(core_t core, __u64 outcome, struct path path)
+/* Return: what the program returns. */
+static __always_inline int count(core_t core, void *ctx, __u64 outcome, struct path path)
 {
 	struct ibs_cpu_state *st = core_state(core);
+	const __u64 seen = st->seen + 1;
 
-	st->seen++;
+	st->seen = seen;
 	if (path.forwards && outcome == IBS_OUTCOME_FORWARDED) {
 		st->ring.forwarded++;
-		return;
+		return 0;
 	}
 	barrier_var(st);
 	st->outcome[outcome]++;
+	return path.forwards || path.twin ? 0 : lease_check(seen, ctx);
 }
 
 /* Test a sample's registers, then count it or send it as a record. */
@@ -173,8 +178,8 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 	return decide(core, &s, path);
 }
 
-/* Process a sample of the kernel and count its outcome. */
-static __always_inline __u32 run_event(void *ctx, struct path path)
+/* Process a sample of the kernel and count its outcome. @outcome: NULL, or where to put it */
+static __always_inline int run_event(void *ctx, struct path path, __u32 *outcome)
 {
 	const volatile struct ibs_config *cfg = &config;
 	core_t core;
@@ -186,13 +191,14 @@ static __always_inline __u32 run_event(void *ctx, struct path path)
 
 	if (out == IBS_OUTCOME_AGGREGATED)
 		out = path.direct ? sample_direct(core, ctx, path) : sample_probe(core, ctx, path);
-	count(core, out, path);
-	return out;
+	if (outcome)
+		*outcome = out;
+	return count(core, ctx, out, path);
 }
 
 /* The same for a sample with known registers. @period: NULL if @ctx has it */
-static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
-				      const __u64 *period, struct path path)
+static __always_inline int run_regs(core_t core, void *ctx, const __u64 *regs, const __u64 *period,
+				    struct path path, __u32 *outcome)
 {
 	__u32 out = select_task(core, core_config(core)->task_select);
 
@@ -204,17 +210,17 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 
 		out = decide(core, &s, path);
 	}
-	count(core, out, path);
-	return out;
+	if (outcome)
+		*outcome = out;
+	return count(core, ctx, out, path);
 }
 
-/* All return 0, so that perf writes no sample: the maps are the output. */
-#define NMI_PROGRAM(name, ...)                                \
-	SAMPLE_SECTION                                        \
-	int name(void *ctx)                                   \
-	{                                                     \
-		run_event(ctx, (struct path){ __VA_ARGS__ }); \
-		return 0;                                     \
+/* All return 0, so that perf writes no sample: the maps are the output. 1 ends it: lease.bpf.h */
+#define NMI_PROGRAM(name, ...)                                             \
+	SAMPLE_SECTION                                                     \
+	int name(void *ctx)                                                \
+	{                                                                  \
+		return run_event(ctx, (struct path){ __VA_ARGS__ }, NULL); \
 	}
 
 /* for kernels with bpf_rdonly_cast() */
@@ -237,7 +243,7 @@ NMI_PROGRAM(ibs_fetch_nmi_copy_forward, .forwards = true, .fetch = true)
  */
 __u64 sim_blur;
 
-static __always_inline void run_sim(void *ctx, struct path path)
+static __always_inline int run_sim(void *ctx, struct path path)
 {
 	const core_t core = this_core(core_config(0));
 	__u64 regs[IBS_OP_REG_FIXED];
@@ -248,11 +254,8 @@ static __always_inline void run_sim(void *ctx, struct path path)
 
 		sim_task_op(ctx);
 		op = bpf_map_lookup_elem(&sim_ops, &zero);
-		if (op)
-			run_regs(core, ctx, op->regs, NULL, path);
-		else
-			count(core, IBS_OUTCOME_LOST_INTERNAL, path);
-		return;
+		return op ? run_regs(core, ctx, op->regs, NULL, path, NULL)
+			  : count(core, ctx, IBS_OUTCOME_LOST_INTERNAL, path);
 	}
 	if (path.fetch) {
 		ibs_sim_fetch(cfg_sim_seed, bpf_get_smp_processor_id(), core_state(core)->seen,
@@ -267,16 +270,15 @@ static __always_inline void run_sim(void *ctx, struct path path)
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(core, ctx, regs, NULL, path);
+	return run_regs(core, ctx, regs, NULL, path, NULL);
 }
 
 /* Programs that `--source sim` attaches to the software clock. */
-#define SIM_PROGRAM(name, ...)                              \
-	SAMPLE_SECTION                                      \
-	int name(void *ctx)                                 \
-	{                                                   \
-		run_sim(ctx, (struct path){ __VA_ARGS__ }); \
-		return 0;                                   \
+#define SIM_PROGRAM(name, ...)                                     \
+	SAMPLE_SECTION                                             \
+	int name(void *ctx)                                        \
+	{                                                          \
+		return run_sim(ctx, (struct path){ __VA_ARGS__ }); \
 	}
 
 SIM_PROGRAM(ibs_op_sim, )

@@ -38,22 +38,28 @@ static long twin_regs(__u32 i, struct twin_run *run)
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
 	const struct ibs_twin_sample *s = &run->area->sample[n];
+	__u32 out;
 
-	twin_put_outcome(run, i,
-			 cfg_twin_forward ? run_regs(this_core(core_config(0)), NULL, s->regs,
-						     &s->period, (struct path){ .forwards = true })
-					  : run_regs(this_core(core_config(0)), NULL, s->regs,
-						     &s->period, (struct path){}));
+	if (cfg_twin_forward)
+		run_regs(this_core(core_config(0)), NULL, s->regs, &s->period,
+			 (struct path){ .forwards = true, .twin = true }, &out);
+	else
+		run_regs(this_core(core_config(0)), NULL, s->regs, &s->period, (struct path){ .twin = true },
+			 &out);
+	twin_put_outcome(run, i, out);
 	return 0;
 }
 
 static long twin_raw(__u32 i, struct twin_run *run)
 {
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
+	__u32 out;
 
-	twin_put_outcome(run, i,
-			 cfg_twin_forward ? run_event(ctx, (struct path){ .forwards = true })
-					  : run_event(ctx, (struct path){}));
+	if (cfg_twin_forward)
+		run_event(ctx, (struct path){ .forwards = true, .twin = true }, &out);
+	else
+		run_event(ctx, (struct path){ .twin = true }, &out);
+	twin_put_outcome(run, i, out);
 	return 0;
 }
 

@@ -57,8 +57,12 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
  */
 #define IBS_FETCH_LAYOUT_ENTRIES (1 << 12)
 
-/* A word below this is not a place but the enum ibs_outcome of the pair's samples. */
-#define IBS_LAYOUT_FIRST IBS_OUTCOME_N
+/*
+ * A word below this is not a place but the enum ibs_outcome of the pair's samples. It is the same for
+ * all builds that resume each other's counters: new outcomes come after the last one.
+ */
+#define IBS_LAYOUT_FIRST IBS_OUTCOME_LOST_RING_FULL
+_Static_assert((int)IBS_LAYOUT_FIRST == 22, "slots would have another layout");
 
 /* The first words of a slot, which count all its samples with a valid linear address. */
 enum ibs_tlb_word {
@@ -115,6 +119,12 @@ struct ibs_slot_owner {
 	struct ibs_group_key key;
 	__u64 used; /* enum ibs_slot_use */
 };
+
+/*
+ * A CPU looks at ibs_control.lease_ns once in this many samples; a power of two. The counter that
+ * every sample increments anyway tells when.
+ */
+#define IBS_LEASE_EVERY 256
 
 /* What a selection says about a cgroup that it names. */
 enum ibs_cgroup_choice {
@@ -236,12 +246,12 @@ struct ibs_cpu_state {
 	 * IBS_LAT_MAX_SHIFT the maximum, 0: no limit. In one word, so that a change is atomic.
 	 */
 	__u32 lat;
-	__u64 outcome[IBS_OUTCOME_N];
+	__u64 outcome[IBS_OUTCOME_ROOM];
 
 	/* cgroup of the last sample, with `index` */
 	__u16 min_lat;
 	__u8 filter;
-	__u8 pad;
+	__u8 lapsed; /* ibs_control.lease_ns has passed; user space clears it */
 	/* the loader sets these before the first sample */
 	__u32 shard;
 	__u16 node, complex;
@@ -256,6 +266,9 @@ _Static_assert(sizeof(struct ibs_cpu_state) == 1024,
 	       "index must be a shift, and entries must not cross pages");
 _Static_assert(__builtin_offsetof(struct ibs_cpu_state, outcome[IBS_OUTCOME_FIRST_LINE]) == 64,
 	       "the first cache line must have the commonest outcomes");
+_Static_assert(IBS_OUTCOME_N <= IBS_OUTCOME_ROOM &&
+		       __builtin_offsetof(struct ibs_cpu_state, ring) == 256,
+	       "no room for an outcome");
 _Static_assert(sizeof(struct ibs_ring) <= 64, "a ring must fit one cache line");
 
 /*
@@ -294,6 +307,7 @@ struct ibs_control {
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u8 cgroup_default; /* enum ibs_cgroup_choice of cgroups without a named ancestor */
 	__u64 tag_ops;	     /* ops per sample if the hardware filters samples */
+	__u64 lease_ns;	     /* CLOCK_MONOTONIC at which sampling ends; 0: never */
 };
 
 /* Value of the map `state`, pinned for readers. */

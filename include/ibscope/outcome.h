@@ -30,8 +30,10 @@
 	X(LOST_BAD_RAW, LOST, "bad_raw", "register record truncated")                          \
 	X(LOST_READ, LOST, "read_fault", "cannot read the registers")                         \
 	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")                    \
+	X(LOST_LEASE, LOST, "lease", "no collector has renewed its lease")                    \
 	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")
 #define IBS_OUTCOME_FIRST_LINE 4
+#define IBS_OUTCOME_ROOM       26 /* room for new outcomes, which then change no layout */
 
 enum ibs_outcome_kind {
 	IBS_OUTCOME_KIND_AGGREGATED,

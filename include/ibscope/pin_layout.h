@@ -18,8 +18,12 @@
  */
 #define IBS_PIN_SECOND "ibs_fetch"
 
-/* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 12
+/*
+ * Bumped when a reader of the old layout would misread the new one. Readers read IBS_PIN_SCHEMA_BEFORE as
+ * well, and a collector converts and resumes it (pins_convert.c).
+ */
+#define IBS_PIN_SCHEMA 13
+#define IBS_PIN_SCHEMA_BEFORE 12
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -188,12 +192,20 @@ struct ibs_meta {
 	char selection[1024]; /* "": everything */
 	char live[1024];      /* options set live, and by whom; "": none */
 	char control[108];    /* control socket; "": none */
-	char unresolved[504]; /* the names counted by status.unresolved, as "--container web, .." */
-	/* of this collector; before 0.12 the last bytes of `unresolved` */
+	char unresolved[496]; /* the names counted by status.unresolved, as "--container web, .." */
+	__u64 lease_ns; /* CLOCK_MONOTONIC at which sampling ends; 0: never. Schema 12: of `unresolved` */
+	/* of this collector */
 	__u32 pins_repaired; /* removed or replaced by others, and pinned again */
 	__u32 pins_missing;  /* which could not be pinned again yet */
 };
 _Static_assert(sizeof(struct ibs_meta) == 4352, "layout of ibs_meta changed: raise IBS_PIN_SCHEMA");
+
+/* True if this build knows the layout of what is pinned. */
+static inline bool ibs_pin_schema_known(const struct ibs_meta *m)
+{
+	return m->magic == IBS_PIN_MAGIC &&
+	       (m->schema == IBS_PIN_SCHEMA || m->schema == IBS_PIN_SCHEMA_BEFORE);
+}
 
 /* Names of the group in a slot. */
 struct ibs_slot_name {

@@ -109,6 +109,49 @@ class Serve(unittest.TestCase):
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertRegex(p.stderr, r'error: cannot allocate \d+\.\d MiB for the BPF maps: raise the memory limit of the cgroup')
 
+    def test_lease(self):
+        """A collector that was killed samples on until its lease ends; another one resumes."""
+        both = ('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim', '-c', '1000000,1000000', '--lease', '5s')
+        c = self.collector(*both)
+        self.grows()
+        self.assertLess(json.loads(ctl('--json', 'status').stdout)['lease_s'], 5)
+        c.stop(signal.SIGKILL)
+        self.grows()    # the lease has not ended
+
+        def ledgers():
+            return [json.loads(ctl('-e', e, '--json', 'ledger').stdout) for e in ('ibs_op', 'ibs_fetch')]
+
+        def ended():
+            before = ledgers()
+            time.sleep(1)
+            return before == ledgers() and before
+        ends = until(ended, 30)
+        for ledger in ends:
+            self.assertEqual(residual(ledger), 0, ledger)
+        until(lambda: 'it was killed, and sampling ended with its lease' in ctl('status').stdout, 20)
+        metrics = self.metrics()
+        self.assertIn('\nibscope_collector_orphaned 0\n', metrics)
+        self.assertIn('\nibscope_collector_lease_seconds 0\n', metrics)
+        # another one renews it, beyond its first end
+        c = self.collector(*both)
+        c.wait('resuming counters')
+        began = time.monotonic()
+        self.grows()
+        until(lambda: time.monotonic() > began + 7)
+        self.grows()
+        # a collector that was stopped for longer goes on as well
+        c.p.send_signal(signal.SIGSTOP)
+        ends = until(ended, 30)
+        c.p.send_signal(signal.SIGCONT)
+        c.wait('this process did not run for longer than its lease')
+        until(lambda: all(a['seen'] > b['seen'] for a, b in zip(ledgers(), ends)))
+        self.assertEqual(c.stop(), 0)
+        for ledger in ledgers():
+            self.assertEqual(residual(ledger), 0, ledger)
+        c = self.collector('--lease', 'never')
+        self.assertIsNone(json.loads(ctl('--json', 'status').stdout)['lease_s'])
+        self.assertNotIn('ibscope_collector_lease_seconds ', self.metrics())
+
     def test_orphan(self):
         """A collector that was killed samples on: everybody says so, and it can be ended."""
         c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')
@@ -118,7 +161,8 @@ class Serve(unittest.TestCase):
         until(lambda: json.loads(ctl('--json', 'status').stdout)['orphaned'], 20)
         p = ctl('status')
         self.assertEqual(p.returncode, 1)
-        self.assertRegex(p.stdout, r'collector: orphaned for \d+ s: it was killed, and sampling continues')
+        self.assertRegex(p.stdout, r'collector: orphaned for \d+ s: it was killed, and sampling continues '
+                                   r'without a governor for another \d+ s \(--lease\); resume it')
         self.assertIn('\nibscope_collector_orphaned 1\n', self.metrics())
         p = ctl('stop')
         self.assertEqual((p.returncode, p.stderr), (0, ''))

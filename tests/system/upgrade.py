@@ -3,7 +3,8 @@
 
 `make upgrade` builds that release (RELEASE, a commit) and runs this. Collectors of both take turns under load,
 ended by TERM and by KILL, while an exporter of each build is scraped: no counter falls, except with a new start
-of the counters.
+of the counters. If the schema of the pins changed in between, this build reads and resumes both, and the one before
+starts from zero and says so; its readers refuse what they do not know.
 """
 import json
 import os
@@ -25,9 +26,17 @@ START = 'ibscope_counters_start_time_seconds'
 COUNTER = re.compile(r'^(ibscope_\w+(?:_total|_bucket|_count|_sum)(?:\{[^}]*\})?) (\S+)$', re.M)
 
 
+REFUSED = 'do not match: install the same version of both'
+
+
 def call(build, program, *args):
     return subprocess.run([os.path.join(build, program), *args], capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL)
+
+
+def schema(build):
+    """The minor version is that of the pins."""
+    return int(re.search(r'0\.(\d+)\.', call(build, 'ibscope', '--version').stdout)[1])
 
 
 class Scraper(threading.Thread):
@@ -35,7 +44,7 @@ class Scraper(threading.Thread):
 
     def __init__(self, build):
         super().__init__(daemon=True)
-        self.build, self.falls, self.scrapes, self.failed = build, [], 0, []
+        self.build, self.falls, self.scrapes, self.failed, self.refused = build, [], 0, [], 0
         self.last, self.start_time = {}, None
         self.done = threading.Event()
         self.start()
@@ -44,6 +53,9 @@ class Scraper(threading.Thread):
         while not self.done.wait(0.3):
             p = call(self.build, 'ibscope-exporter', '--once', '--pin-dir', DIR)
             found = dict(COUNTER.findall(p.stdout))
+            if not found and REFUSED in p.stdout + p.stderr:
+                self.refused += 1
+                continue
             if not found:
                 self.failed.append(p.stdout[:200] + p.stderr)
                 continue
@@ -109,25 +121,31 @@ class Upgrade(unittest.TestCase):
         until(lambda: self.snapshot(build)['ledger']['seen'] > before + 100)
 
     def turns(self, sig):
-        """Before, this, before, this: two upgrades and a downgrade. Each reader reads each collector."""
+        """Before, this, before, this: two upgrades and a downgrade. Each reader reads each collector of its schema, this one all."""
+        same = schema(BEFORE) == schema(BUILD)
+        self.assertLessEqual(schema(BUILD) - schema(BEFORE), 1)
         c = self.serve(BEFORE, 'kernel memory')
         scrapers = [Scraper(BEFORE), Scraper(BUILD)]
-        began, seen = time.monotonic(), 0
+        began, seen, running = time.monotonic(), 0, BEFORE
         for build in BUILD, BEFORE, BUILD:
             for reader in BEFORE, BUILD:
-                self.grow(reader)
+                if same or reader == BUILD or running == BEFORE:
+                    self.grow(reader)
             c.send_signal(sig)
             c.wait(20)
             last = self.snapshot(BUILD)['ledger']
             self.assertGreater(last['seen'], seen)
-            c = self.serve(build, 'resuming counters')
+            resumes = same or build == BUILD
+            c = self.serve(build, 'resuming counters' if resumes else 'starting from zero: they are from another version')
             seen = self.snapshot(BUILD)['ledger']['seen']
-            self.assertGreaterEqual(seen, last['seen'])
+            self.assertGreaterEqual(seen, last['seen'] if resumes else 0)
+            running = build
         self.grow(BUILD)
         for s in scrapers:
             s.stop()
             self.assertEqual((s.falls, s.failed), ([], []))
             self.assertGreater(s.scrapes, 5)
+            self.assertEqual(s.refused > 0, not same and s.build == BEFORE)
         c.send_signal(signal.SIGTERM)
         self.assertEqual(c.wait(20), 0)
         o = self.snapshot(BUILD)['ledger']

@@ -78,6 +78,7 @@ static void test_differences(void **unused)
 				  .series = series,
 				  .state = state,
 				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
 				  .shards = SHARDS,
 				  .max_slots = GROUPS + 1,
 				  .period = PERIOD,

@@ -50,6 +50,7 @@ static int up(void **state)
 				  .owners = owners,
 				  .state = &counted.state,
 				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
 				  .shards = 1,
 				  .max_slots = SLOTS,
 				  .has_ops = true,

@@ -15,12 +15,12 @@ import guest
 from guest import need
 
 PERIOD = 100000
-KINDS = 'kill kill early term hup period plan event lines latency cgroup reset'.split()
+KINDS = 'kill kill early term hup period plan event lines latency cgroup reset lease stopped'.split()
 
 SCRIPT = r'''
 D=/sys/fs/bpf/takeover
 conf() {        # PERIOD [OPTION]
-    printf 'period = %d\nmax-overhead = off\nnmi-cost = 1us\nmax-bpf-time = off\n%s\n' $1 $2 > /tmp/conf
+    printf 'period = %d\nmax-overhead = off\nnmi-cost = 1us\nmax-bpf-time = off\nlease = 5s\n%s\n' $1 $2 > /tmp/conf
 }
 conf $PERIOD
 serve() {       # in the background, until it samples
@@ -36,13 +36,20 @@ serve() {       # in the background, until it samples
 ended() { cat $O/takeover.last >> $O/takeover.err; }
 kill_() { kill -KILL $S; wait $S; ended; sleep $1; serve; sleep 0.4; }
 early() { kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4; }
+ledger() { ibscope ctl --pin-dir $D -e ibs_op --json ledger | tr -d '\n'; }
+lapsed() {      # both ledgers must have the same counts, but for samples that are dropped
+    sleep 8
+    echo "[$(ledger), $(sleep 1; ledger)]" >> $O/takeover.lapsed
+}
+lease() { kill -KILL $S; wait $S; ended; lapsed; serve; sleep 0.4; }
+stopped() { kill -STOP $S; lapsed; kill -CONT $S; sleep 2.5; ledger >> $O/takeover.resumed; echo >> $O/takeover.resumed; }
 term() { kill -TERM $S; wait $S || echo "exit $?" >> $O/takeover.failed; ended; serve; sleep 0.4; }
 hup() { conf $1; kill -HUP $S; sleep 0.6; }
 set_() {        # on a busy host the answer may be late
     said=$(ibscope ctl --pin-dir $D "$@" 2>&1) || case $said in *'no answer'*) sleep 9;; *) echo "$*: $said" >> $O/takeover.failed;; esac
     sleep 0.4
 }
-state() { echo "$(cut -d' ' -f1 /proc/uptime) $* $(ibscope ctl --pin-dir $D -e ibs_op --json ledger | tr -d '\n')" >> $O/takeover.states; }
+state() { echo "$(cut -d' ' -f1 /proc/uptime) $* $(ledger)" >> $O/takeover.states; }
 '''
 
 END = r'''
@@ -77,6 +84,8 @@ class Steps:
             'latency': lambda: 'set_ set %s' % pick(('min-lat=20', 'min-lat=', 'max-lat=600')),
             'cgroup': lambda: 'set_ set %s' % pick(('cgroup=/a', 'cgroup=/s', 'cgroup=')),
             'reset': lambda: 'set_ reset',
+            'lease': lambda: 'lease',
+            'stopped': lambda: 'stopped',
         }[kind]()
 
 
@@ -85,7 +94,7 @@ def scenarios(guest, steps, seed, only=()):
     random_steps = Steps(guest, seed, only)
     plan = ['kill_ 0'] + [random_steps.one() for _ in range(steps - 1)]
     guest.do('PERIOD=%d' % guest.new_period(PERIOD) + SCRIPT)
-    guest.do('touch $O/takeover.failed; quiet 0; serve; sleep 0.5')
+    guest.do('touch $O/takeover.failed $O/takeover.lapsed $O/takeover.resumed; quiet 0; serve; sleep 0.5')
     for step in plan:
         guest.do('%s\nstate "%s"' % (step, step))
     guest.do(END)
@@ -102,8 +111,13 @@ def check(guest):
     counted = ledger['seen'] + ledger['unseen']
     need(delivered <= counted <= delivered + dropped, 'delivered %d, %d in the ledger (%d seen, %d unseen), '
          'dropped %d' % (delivered, counted, ledger['seen'], ledger['unseen'], dropped))
-    return '%d delivered = %d seen + %d unseen, but for %d of %d dropped' % (
-        delivered, ledger['seen'], ledger['unseen'], counted - delivered, dropped)
+    lapsed = [json.loads(line) for line in guest.read('takeover.lapsed').splitlines()]
+    for at, later in lapsed:
+        need(at['aggregated'] == later['aggregated'], 'after the lease, %s and then %s' % (at, later))
+    lost = ledger['lost'].get('lease', 0)
+    need(not lost or lapsed, '%d samples lost without end of a lease' % lost)
+    return '%d delivered = %d seen + %d unseen, but for %d of %d dropped; %d leases ended, %d samples lost' % (
+        delivered, ledger['seen'], ledger['unseen'], counted - delivered, dropped, len(lapsed), lost)
 
 
 def main():

@@ -14,10 +14,10 @@ static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, stru
 	const double give_up = now_s() + BALANCE_S;
 
 	for (int tries = 1;; tries++) {
-		__u64 outcome[IBS_OUTCOME_N], sum = 0;
+		__u64 outcome[IBS_OUTCOME_N] = {}, sum = 0;
 		__u64 seen = __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE);
 
-		for (int o = 0; o < IBS_OUTCOME_N; o++) {
+		for (__u32 o = 0; o < c->outcomes; o++) {
 			outcome[o] = __atomic_load_n(
 				o == IBS_OUTCOME_FORWARDED ? &st->ring.forwarded : &st->outcome[o],
 				__ATOMIC_ACQUIRE);

@@ -70,6 +70,7 @@ struct counts {
 	const struct ibs_slot_owner *owners;
 	const struct ibs_state *state;
 	unsigned int n_cpus; /* possible ones */
+	__u32 outcomes;	     /* that are counted: the first ones of the table */
 	__u32 shards, max_slots;
 	__u32 by;     /* enum ibs_by bits; 0: slot 1 is used, without an owner */
 	bool has_ops; /* ops are counted; else each sample counts as `period` */

@@ -188,6 +188,7 @@ void pinned_place(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N],
 		.owners = addr[IBS_PIN_OWNERS],
 		.state = addr[IBS_PIN_STATE],
 		.n_cpus = l->n_cpus,
+		.outcomes = l->outcomes,
 		.shards = l->shards,
 		.max_slots = l->max_slots,
 		.by = l->by,
@@ -201,8 +202,7 @@ static int check_meta(struct pinned *p, struct err *err)
 {
 	const struct ibs_meta *m = p->addr[IBS_PIN_META];
 
-	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
-	    m->layout.outcomes != IBS_OUTCOME_N ||
+	if (!ibs_pin_schema_known(m) || m->layout.outcomes > IBS_OUTCOME_N ||
 	    m->layout.sources != layout_sources(m->layout.metric) ||
 	    m->layout.ops != layout_ops(m->layout.metric) || m->layout.buckets != IBS_LAT_BUCKETS ||
 	    m->layout.meta_bytes != sizeof(*m) || m->layout.status_bytes != sizeof(m->status) ||
@@ -458,6 +458,8 @@ void pinned_meta(const struct pinned *p, struct ibs_meta *out)
 	END_TEXT(out->control);
 	END_TEXT(out->unresolved);
 	END_TEXT(out->layout.hierarchy);
+	if (out->schema == IBS_PIN_SCHEMA_BEFORE)
+		out->lease_ns = 0;
 }
 
 const struct counts *pinned_counts(const struct pinned *p)

@@ -62,6 +62,16 @@ void pins_disown(struct pins *p);
 int pins_reject(struct pins *p, enum ibs_pin pin, const char **why, struct err *err);
 
 /**
+ * pins_convert() - give adopted counters of the schema before the layout of this one
+ *
+ * Call it while nothing samples; again after a crash it does the same. Until pins_finish() a collector of
+ * either schema can resume them.
+ *
+ * Return: 0, also if nothing is to be done; or a negative errno with @err.
+ */
+int pins_convert(struct pins *p, struct err *err);
+
+/**
  * pins_balance() - check that adopted counters add up, while nothing samples
  *
  * The maps have the shape of @layout. Return: 0; or a negative errno with @err: -EUCLEAN others have written

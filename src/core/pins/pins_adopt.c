@@ -85,12 +85,14 @@ static const char other_version[] = "they are from another version";
 static const char *find_mismatch(const struct ibs_meta *m, const struct ibs_meta_layout *want)
 {
 	const struct ibs_meta_layout *l = &m->layout;
+	struct ibs_meta_layout converted = *l;
 
-	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
+	if (!ibs_pin_schema_known(m) || l->outcomes > want->outcomes ||
 	    l->meta_bytes != want->meta_bytes || l->status_bytes != want->status_bytes ||
 	    l->name_bytes != want->name_bytes)
 		return other_version;
-	if (!memcmp(l, want, sizeof(*l)))
+	converted.outcomes = want->outcomes; /* see pins_convert() */
+	if (!memcmp(&converted, want, sizeof(*l)))
 		return NULL;
 	if (l->simulated != want->simulated)
 		return "only one of old and new samples is simulated";

@@ -50,7 +50,7 @@ static struct ibs_meta *map_meta(const struct pins *p, bool write)
 		return NULL;
 	meta = pins_map(fd, sizeof(*meta), write);
 	close(fd);
-	if (!meta || (meta->magic == IBS_PIN_MAGIC && meta->schema == IBS_PIN_SCHEMA))
+	if (!meta || ibs_pin_schema_known(meta))
 		return meta;
 	munmap(meta, sizeof(*meta));
 	return NULL;

@@ -213,6 +213,17 @@ __u64 sampler_throttled(struct sampler *s);
  */
 int sampler_restart(struct sampler *s, struct err *err);
 
+/**
+ * sampler_renew_lease() - sample for this long without another call
+ * @seconds: 0: without end
+ * @lapsed:  set if sampling had ended on some CPUs; it goes on
+ *
+ * Only for samplers with pins.
+ *
+ * Return: CLOCK_MONOTONIC at which sampling ends; 0: never.
+ */
+__u64 sampler_renew_lease(struct sampler *s, double seconds, bool *lapsed);
+
 /* With pins: as perf_events_check_links(). */
 unsigned int sampler_check_links(struct sampler *s, unsigned int *missing);
 

@@ -6,6 +6,8 @@
 #include "pins/pins.h"
 #include "sampler_private.h"
 
+#include "ibs_op.skel.h"
+
 #include <errno.h>
 
 /* Why events cannot be bound to a cgroup. */
@@ -42,6 +44,8 @@ int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, stru
 	ret = perf_events_attach(s->events, s->prog_fd, s->features.perf_link, err);
 	if (!ret && opts->pins)
 		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
+	if (s->skel->rodata->cfg_lease_disables)
+		perf_events_let_end(s->events);
 	return ret;
 }
 

@@ -49,6 +49,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_sim_tasks = !opts->sim_random;
 	kernel_pid_namespace("", (unsigned long long *)&cfg->cfg_pid_ns_dev,
 			     (unsigned long long *)&cfg->cfg_pid_ns_ino);
+	cfg->cfg_lease_disables = opts->pins && s->features.limit_after_prog;
 }
 
 static int set_memory_nodes(struct sampler *s, const struct sampler_opts *opts, struct err *err)
@@ -168,6 +169,15 @@ int sampler_handle_programs(struct sampler *s)
 	return libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_PERF_EVENT, 0, &opts);
 }
 
+void sampler_put_fetch_layout(struct sampler *s)
+{
+	__u16 places[IBS_FETCH_LAYOUT_ENTRIES];
+	__u32 zero = 0;
+
+	config_fetch_layout((const struct ibs_config *)&s->skel->rodata->config, places);
+	bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
+}
+
 int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		 struct err *err)
 {
@@ -214,13 +224,8 @@ int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_
 			       "the kernel rejects the BPF program: %s; run again with -v for the "
 			       "verifier log, and see `ibscope doctor` for privileges and lockdown",
 			       strerror(-ret));
-	if (ibs_metric_of_fetch(opts->metric)) {
-		__u16 places[IBS_FETCH_LAYOUT_ENTRIES];
-		__u32 zero = 0;
-
-		config_fetch_layout((const struct ibs_config *)&s->skel->rodata->config, places);
-		bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
-	}
+	if (ibs_metric_of_fetch(opts->metric))
+		sampler_put_fetch_layout(s);
 	ret = opts->slabs ? sampler_slabs(s, NULL, NULL, err)
 			  : 0; /* the program relies on its results */
 	ret = ret ?: map_array(s->skel->maps.state, &s->state_map, err);

@@ -87,6 +87,7 @@ static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 		st[cpu].complex = complex;
 		st[cpu].node = topology_node(topo, cpu);
 		st[cpu].lines = opts->source == SAMPLER_TWIN ? 2 * cpu : ~0u;
+		st[cpu].lapsed = 0; /* in adopted state, a lease may have ended */
 		memcpy(st[cpu].layout, cfg->layout, sizeof(st[cpu].layout));
 	}
 	for (size_t i = 0; opts->source != SAMPLER_TWIN && i < opts->n_cpus; i++)
@@ -207,6 +208,7 @@ static int map_memory(struct sampler *s, const struct sampler_opts *opts, struct
 				     .owners = s->slot_owners.addr,
 				     .state = s->state,
 				     .n_cpus = s->possible_cpus,
+				     .outcomes = IBS_OUTCOME_N,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
 				     .by = s->by,

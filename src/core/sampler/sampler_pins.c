@@ -26,9 +26,14 @@ static bool is_same_map(const struct bpf_map *map, int fd)
 static int reuse(struct sampler *s, const struct sampler_opts *opts,
 		 const struct ibs_meta_layout *layout, const char **why, struct err *err)
 {
+	int ret;
+
 	for (int pin = 0; pin < IBS_PIN_META; pin++)
 		if (!is_same_map(sampler_map(s, pin), pins_fd(opts->pins, pin)))
 			return pins_reject(opts->pins, pin, why, err);
+	ret = pins_convert(opts->pins, err);
+	if (ret)
+		return ret;
 	if (pins_balance(opts->pins, layout, err)) {
 		*why = "they do not add up, since another program wrote to them";
 		pins_disown(opts->pins);

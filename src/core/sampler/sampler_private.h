@@ -179,6 +179,9 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 /* Wait until all programs that are running now have ended. */
 void sampler_wait_for_programs(struct sampler *s);
 
+/* Fill the map `fetch_layout`. */
+void sampler_put_fetch_layout(struct sampler *s);
+
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
 /* Reserve a slot marked IBS_SLOT_ENDED for samplers with pins. */

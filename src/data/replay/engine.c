@@ -274,6 +274,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				     .owners = e->slot_owners,
 				     .state = e->state,
 				     .n_cpus = 1,
+				     .outcomes = IBS_OUTCOME_N,
 				     .shards = 1,
 				     .max_slots = max_slots,
 				     .by = opts->by,

@@ -164,6 +164,7 @@ static int tick(struct collector *c, struct err *err)
 	struct err ignored;
 	int ret = 0;
 
+	collector_renew_lease(c); /* before the tick takes an event that ended for an offline CPU */
 	session_tick(c->session);
 	follow_cgroups(c, true);
 	requests_log_rest(c, false);

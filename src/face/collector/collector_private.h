@@ -95,6 +95,9 @@ static inline bool keeps_lines(const struct collector *c)
 	return c->set.sampling.sampler.line_sets;
 }
 
+/* Let the programs sample on. Call once a second, before anything else looks at the events. */
+void collector_renew_lease(struct collector *c);
+
 static inline const struct session_event *opened(const struct collector_event *e)
 {
 	return session_event(e->c->session, e - e->c->event);

@@ -101,6 +101,7 @@ int collector_begin(struct collector *c, struct err *err)
 	status_live(c);
 	machine_watch_start(c);
 	c->next_follow_s = 0;
+	collector_renew_lease(c);
 	ret = budget_open(c, err);
 	ret = ret ?: session_start(c->session, err);
 	for_each_event (e, c)

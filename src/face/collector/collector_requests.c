@@ -34,6 +34,7 @@ static const struct live_row {
 	{ "max-bpf-time", .governs = true },
 	{ "max-rss", .governs = true },
 	{ "grace", .at_once = true },
+	{ "lease", .at_once = true },
 	{ "unpin", .at_once = true },
 	{ "verbose", .at_once = true },
 	{ "config", .refused = "edit the file and run `ibscope ctl reload`" },

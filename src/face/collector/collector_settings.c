@@ -11,6 +11,9 @@
 #include <string.h>
 
 #define GRACE_S	     300
+#define LEASE_S	     600
+#define LEASE_MIN_S  5 /* renewed every second, unless the machine is busy */
+#define LEASE_MAX_S  (7 * 86400)
 #define MAX_OVERHEAD 0.005
 #define MAX_BPF_NS   2500
 /* Without a budget the period cannot be raised, and a neighbour that empties the caches must not end sampling. */
@@ -98,6 +101,24 @@ static int parse_ns(const char *option, const char *word, const char *arg, doubl
 	return 0;
 }
 
+static int set_lease(void *ctx, const char *arg, struct err *err)
+{
+	static const struct duration_arg time = {
+		.name = "--lease", .bare_s = 1, .min_s = LEASE_MIN_S, .max_s = LEASE_MAX_S
+	};
+	struct collector_settings *s = ctx;
+
+	s->lease_s = 0;
+	if (!strcmp(arg, "never"))
+		return 0;
+	if (num_parse_duration(&time, arg, &s->lease_s, err))
+		return err_set(err, -EINVAL,
+			       "--lease: invalid duration '%.40s': must be from %ds to %dd, such "
+			       "as 10m, or never",
+			       arg, LEASE_MIN_S, LEASE_MAX_S / 86400);
+	return 0;
+}
+
 static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
 {
 	return parse_ns("--nmi-cost", "auto", arg, &((struct collector_settings *)ctx)->nmi_ns,
@@ -128,6 +149,9 @@ static const struct option_row operation_rows[] = {
 	{ "grace", 0, "TIME",
 	  "keep the series of a removed cgroup for TIME, such as 10m; default 5m",
 	  OPTION_DURATION(struct collector_settings, grace_s, 1, 86400) },
+	{ "lease", 0, "TIME|never",
+	  "end sampling if the collector is killed and none is started for TIME; default 10m",
+	  set_lease },
 	{ "unpin", 0, NULL, "remove the pins, and with them the counters, on exit",
 	  OPTION_FLAG(struct collector_settings, unpin) },
 };
@@ -258,6 +282,7 @@ static void set_defaults(struct collector_settings *s)
 	s->sampling.sampler.count_ops = true;
 	s->pin_mode = PIN_MODE_DEFAULT;
 	s->grace_s = GRACE_S;
+	s->lease_s = LEASE_S;
 	s->max_overhead = MAX_OVERHEAD;
 	s->max_bpf_ns = MAX_BPF_NS;
 	strcpy(s->pin_dir, IBS_PIN_DIR);

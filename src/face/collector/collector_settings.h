@@ -79,6 +79,7 @@ struct collector_settings {
 	char pin_dir[256];
 	mode_t pin_mode;
 	double grace_s; /* how long to keep the series of a removed cgroup */
+	double lease_s; /* how long sampling continues if the collector is killed; 0: without end */
 	char control[sizeof(((struct ibs_meta *)0)->control)]; /* or "none" */
 	bool control_given;
 	char user_socket[CONTROL_PATH_MAX + 1]; /* or "none" */

@@ -181,6 +181,9 @@
 	X(ORPHANED, "ibscope_collector_orphaned", GAUGE, "",                                       \
 	  "1 if the collector was killed and sampling continues without a governor.",              \
 	  VALUE(collector_orphaned(m)))                                                            \
+	X(LEASE, "ibscope_collector_lease_seconds", GAUGE, "seconds",                              \
+	  "Time until sampling ends unless a collector renews its lease, as every second.",        \
+	  VALUE(collector_lease_s(m)))                                                             \
 	X(SIMULATED, "ibscope_simulated", GAUGE, "", "1 if samples are SIMULATED, not measured.",  \
 	  VALUE(m->layout.simulated))                                                              \
 	X(SCHEMA, "ibscope_pin_schema", GAUGE, "",                                                 \

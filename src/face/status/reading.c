@@ -20,9 +20,29 @@ bool collector_alive(const struct ibs_meta *m)
 	return m->pid && clock_ns(CLOCK_BOOTTIME) < m->status.time_ns + ALIVE_NS;
 }
 
-bool collector_orphaned(const struct ibs_meta *m)
+double collector_lease_s(const struct ibs_meta *m)
+{
+	const __u64 now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (!m->lease_ns)
+		return NAN;
+	return m->lease_ns > now_ns ? (m->lease_ns - now_ns) / 1e9 : 0;
+}
+
+/* Was it killed while it sampled, and its links stayed? */
+static bool left_links(const struct ibs_meta *m)
 {
 	return m->pid && !collector_alive(m) && m->outlives && !status_stopped(&m->status);
+}
+
+static bool lease_ended(const struct ibs_meta *m)
+{
+	return left_links(m) && collector_lease_s(m) <= 0;
+}
+
+bool collector_orphaned(const struct ibs_meta *m)
+{
+	return left_links(m) && !lease_ended(m);
 }
 
 enum ibs_metric reading_metric(const struct ibs_meta *m)
@@ -239,6 +259,19 @@ static void print_ledger(FILE *f, const struct reading *r)
 	fputc('\n', f);
 }
 
+static void print_orphaned(FILE *f, const struct reading *r)
+{
+	const double lease_s = collector_lease_s(&r->meta);
+
+	fprintf(f,
+		"collector: orphaned for %.0f s: it was killed, and sampling continues "
+		"without a governor",
+		age_s(r));
+	if (lease_s > 0)
+		fprintf(f, " for another %.0f s (--lease)", lease_s);
+	fprintf(f, "; resume it with `ibscope serve`, or end it with `ibscope ctl stop`\n");
+}
+
 void collector_print(FILE *f, const struct reading *r, unsigned int n)
 {
 	const struct ibs_meta *m = &r->meta;
@@ -251,10 +284,11 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 		fprintf(f, "collector: process %u, version %s, last update %.1f s ago\n", m->pid,
 			m->version, age_s(r));
 	else if (collector_orphaned(m))
+		print_orphaned(f, r);
+	else if (lease_ended(m))
 		fprintf(f,
-			"collector: orphaned for %.0f s: it was killed, and sampling continues "
-			"without a governor; resume it with `ibscope serve`, or end it with "
-			"`ibscope ctl stop`\n",
+			"collector: not running for %.0f s: it was killed, and sampling ended with "
+			"its lease; its counters are kept\n",
 			age_s(r));
 	else
 		fprintf(f, "collector: not running for %.0f s; its counters are kept\n", age_s(r));
@@ -435,6 +469,7 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 	json_put_bool(w, "simulated", m->layout.simulated);
 	json_put_bool(w, "alive", collector_alive(m));
 	json_put_bool(w, "orphaned", collector_orphaned(m));
+	json_put_double(w, "lease_s", collector_lease_s(m));
 	json_put_double(w, "age_s", age_s(r));
 	json_put_double(w, "time_s", r->time_ns / 1e9);
 	json_put_double(w, "start_s", m->start_realtime_ns / 1e9);

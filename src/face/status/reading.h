@@ -22,6 +22,9 @@ struct reading {
  */
 bool collector_alive(const struct ibs_meta *m);
 
+/* Time until sampling ends if nobody renews the lease; 0: it ended; NAN: there is no lease. */
+double collector_lease_s(const struct ibs_meta *m);
+
 /*
  * True if the collector was killed and sampling continues without it: nothing governs the period, names
  * new groups or counts unseen samples.

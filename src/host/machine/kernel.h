@@ -19,12 +19,14 @@ struct kernel_features {
 	bool memcg_charge; /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
 	bool syscall_prog; /* BPF_PROG_TYPE_SYSCALL (v5.14) */
 	bool probe_read;   /* bpf_probe_read_kernel(); denied by lockdown=confidentiality */
+	/* PERF_EVENT_IOC_REFRESH counts only overflows that the program passes on (v6.10) */
+	bool limit_after_prog;
 };
 
 /**
  * kernel_features_probe() - probe the running kernel
  *
- * Without the privilege to load BPF programs all but @direct_read are false.
+ * Without the privilege to load BPF programs, members that need no BTF are false.
  *
  * Return: 0, or a negative errno with @err:
  * -ENOENT  the kernel has no BTF, so programs cannot be relocated for it

@@ -43,7 +43,21 @@ static struct btf *load_btf(const char *root, char *path, size_t size)
 	return *root ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
 }
 
-int kernel_features_btf(const char *root, bool *direct_read, struct err *err)
+/* Is there a struct without such a member? */
+static bool lacks_member(const struct btf *btf, const char *type, const char *member)
+{
+	__s32 id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	const struct btf_member *m = t ? btf_members(t) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, m[i].name_off) ?: "", member))
+			return false;
+	return t;
+}
+
+/* Set the members of @f that follow from the kernel's types. */
+static int read_btf(const char *root, struct kernel_features *f, struct err *err)
 {
 	static const struct {
 		const char *name;
@@ -57,18 +71,29 @@ int kernel_features_btf(const char *root, bool *direct_read, struct err *err)
 	struct btf *btf;
 	size_t i;
 
-	*direct_read = false;
+	f->direct_read = false;
 	btf = load_btf(root, path, sizeof(path));
 	if (!btf)
 		return err_set(err, -ENOENT,
 			       "the kernel has no type information (%s): %s; boot one built with "
 			       "CONFIG_DEBUG_INFO_BTF=y, as distribution kernels are",
 			       path, strerror(errno));
-	*direct_read = true;
+	f->direct_read = true;
 	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		*direct_read &= btf__find_by_name_kind(btf, needed[i].name, needed[i].kind) > 0;
+		f->direct_read &= btf__find_by_name_kind(btf, needed[i].name, needed[i].kind) > 0;
+	/* until then the program took the place of the overflow handler, which was kept here */
+	f->limit_after_prog = lacks_member(btf, "perf_event", "orig_overflow_handler");
 	btf__free(btf);
 	return 0;
+}
+
+int kernel_features_btf(const char *root, bool *direct_read, struct err *err)
+{
+	struct kernel_features f;
+	int ret = read_btf(root, &f, err);
+
+	*direct_read = f.direct_read;
+	return ret;
 }
 
 bool kernel_finds_slabs(void)
@@ -128,7 +153,7 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 	int fd, no_btf;
 
 	memset(f, 0, sizeof(*f));
-	no_btf = kernel_features_btf("", &f->direct_read, err);
+	no_btf = read_btf("", f, err);
 	fd = load(empty, 2);
 	if (fd < 0 && (errno == EPERM || errno == EACCES))
 		return err_set(

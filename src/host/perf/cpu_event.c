@@ -89,9 +89,10 @@ void cpu_event_unpin(const struct perf_events *pe, struct cpu_event *ev)
 }
 
 /* Enable for the first time; see renew(). */
-int cpu_event_enable(struct cpu_event *ev, struct err *err)
+int cpu_event_enable(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
-	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
+	if (pe->ends ? ioctl(ev->fd, PERF_EVENT_IOC_REFRESH, 1)
+		     : ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
 		return err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
 			       strerror(errno));
 	ev->fresh = false; /* read before it was enabled */

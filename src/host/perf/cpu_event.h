@@ -34,6 +34,7 @@ struct perf_events {
 	size_t n, n_open;
 	int prog_fd; /* -1: none attached */
 	bool use_link, enabled;
+	bool ends;			 /* see perf_events_let_end() */
 	const char *pin_dir;		 /* NULL: links are not pinned */
 	struct perf_events_total closed; /* counts of closed events */
 	__u64 throttled;
@@ -51,7 +52,7 @@ int cpu_event_pin(struct perf_events *pe, struct cpu_event *ev);
 bool cpu_event_is_pinned(const struct perf_events *pe, struct cpu_event *ev);
 void cpu_event_unpin(const struct perf_events *pe, struct cpu_event *ev);
 /* Enable for the first time; later the event must be reopened. */
-int cpu_event_enable(struct cpu_event *ev, struct err *err);
+int cpu_event_enable(const struct perf_events *pe, struct cpu_event *ev, struct err *err);
 /* Open the event, disabled. Returns 0 for an offline CPU, too: the event stays closed. */
 int cpu_event_open(struct perf_events *pe, struct cpu_event *ev, struct err *err);
 /* Add the counts of an event to @t. Return: false if it cannot be read. */

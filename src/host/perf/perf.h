@@ -95,6 +95,12 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 void perf_events_pin_links(struct perf_events *pe, const char *dir);
 
 /*
+ * Let the program end an event by returning 1, once it is enabled. For kernels where overflows that the
+ * program does not pass on do not count (struct kernel_features.limit_after_prog).
+ */
+void perf_events_let_end(struct perf_events *pe);
+
+/*
  * Pin links again whose pins others have removed or replaced. @missing: set to the number of those that
  * cannot be pinned. Return: the number of those that were repaired.
  */
@@ -107,6 +113,9 @@ unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missi
 int perf_events_enable(struct perf_events *pe, struct err *err);
 /* Disable all events. Then the program does not run, and counts include incomplete periods. */
 void perf_events_disable(struct perf_events *pe);
+
+/* True between the two, whatever ended single events. */
+bool perf_events_are_enabled(const struct perf_events *pe);
 
 /**
  * perf_events_set_period() - change the period of all events, including those opened later

@@ -97,6 +97,11 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir)
 		cpu_event_pin(pe, &pe->ev[i]);
 }
 
+void perf_events_let_end(struct perf_events *pe)
+{
+	pe->ends = true;
+}
+
 unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missing)
 {
 	unsigned int repaired = 0;
@@ -117,6 +122,11 @@ unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missi
 			 repaired, repaired > 1 ? "s" : "", pe->pin_dir,
 			 repaired > 1 ? "were" : "was");
 	return repaired;
+}
+
+bool perf_events_are_enabled(const struct perf_events *pe)
+{
+	return pe->enabled;
 }
 
 void perf_events_disable(struct perf_events *pe)
@@ -151,7 +161,7 @@ static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 	if (!ret)
 		cpu_event_pin(pe, ev);
 	if (!ret && pe->enabled)
-		ret = cpu_event_enable(ev, err);
+		ret = cpu_event_enable(pe, ev, err);
 	if (ret)
 		cpu_event_close(pe, ev);
 	return ret;
@@ -178,7 +188,8 @@ int perf_events_enable(struct perf_events *pe, struct err *err)
 		struct cpu_event *ev = &pe->ev[i];
 
 		if (ev->fd >= 0)
-			ret = (ev->begun ? renew(pe, ev, err) : cpu_event_enable(ev, err)) ?: ret;
+			ret = (ev->begun ? renew(pe, ev, err) : cpu_event_enable(pe, ev, err))
+				      ?: ret;
 	}
 	return ret;
 }
