@@ -3,10 +3,15 @@
 #include "cmd.h"
 #include "base/choice.h"
 #include "base/exit_status.h"
+#include "base/num.h"
 #include "diff/diff.h"
 #include "view/pager.h"
 
-#define ROUNDS COMPARE_ROUNDS
+#include <math.h>
+#include <time.h>
+
+#define ROUNDS	 COMPARE_ROUNDS
+#define WINDOW_S 600
 
 struct cmd {
 	struct sampling_opts sampling;
@@ -17,6 +22,11 @@ struct cmd {
 	struct screen screen;
 	const char *expr[COMPARE_SIDES];
 	bool has_per, incomplete;
+	const char *prometheus;
+	struct diff_window window[COMPARE_SIDES];
+	unsigned int n_at;
+	double window_s;
+	char until[COMPARE_SIDES][48];
 };
 
 static int set_keys(void *ctx, const char *arg, struct err *err)
@@ -56,6 +66,51 @@ static int set_per(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
+/* Seconds since 1970; a time of day without a zone is local. Return: NAN if it is none. */
+static double parse_time(const char *text)
+{
+	static const char *const formats[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M",
+					       "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M" };
+	const struct duration_arg ago = { .name = "--at", .max_s = 10 * 366 * 86400. };
+	double seconds;
+	char *end;
+
+	if (!strcmp(text, "now"))
+		return time(NULL);
+	if (*text == '-')
+		return num_parse_duration(&ago, text + 1, &seconds, NULL) ? NAN
+									  : time(NULL) - seconds;
+	seconds = strtod(text, &end);
+	if (end > text && !*end)
+		return seconds;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		struct tm tm = { .tm_isdst = -1 };
+		const char *rest = strptime(text, formats[i], &tm);
+
+		if (rest && (!*rest || !strcmp(rest, "Z")))
+			return *rest ? timegm(&tm) : mktime(&tm);
+	}
+	return NAN;
+}
+
+static int set_at(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+	double at = parse_time(arg);
+
+	if (isnan(at) || at < 0 || at > 1e11)
+		return err_set(
+			err, -EINVAL,
+			"--at: invalid time '%s': must be seconds since 1970, a time such as "
+			"2026-11-24T03:11 or 2026-11-24T03:11:00Z, a duration ago such as -1h, or "
+			"now",
+			arg);
+	if (c->n_at == COMPARE_SIDES)
+		return err_set(err, -EINVAL, "--at: give two, for A and for B");
+	c->window[c->n_at++].from_s = at;
+	return 0;
+}
+
 /* clang-format off: a row is a row */
 static const struct option_row diff_options[] = {
 	{ "a", 0, "EXPR",
@@ -68,6 +123,15 @@ static const struct option_row diff_options[] = {
 	  set_keys },
 	{ "causes", 0, "KEY,..",
 	  "keys of what a cause is, such as src,op; default src, of ibs_fetch fetch", set_causes },
+	{ "prometheus", 0, "URL", "compare two windows of what a Prometheus server has scraped",
+	  OPTION_WORD(struct cmd, prometheus) },
+	{ "at", 0, "TIME",
+	  "end of the window of A; the second one, of B: such as -1d, 2026-11-24T03:11", set_at },
+	{ "window", 0, "TIME", "length of both windows; default 10m",
+	  OPTION_DURATION(struct cmd, window_s, 30, 30 * 86400) },
+	{ "match", 0, "LABELS",
+	  "only series with these labels, as in PromQL: 'instance=\"db-07:9950\"'",
+	  OPTION_WORD(struct cmd, window[0].match) },
 	{ "per", 0, "UNIT", "what the cycles are divided by: ops (default), access or second",
 	  set_per },
 };
@@ -76,7 +140,8 @@ static const struct option_row diff_options[] = {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope diff [options] A B\n"
-		   "       ibscope diff [options] --a EXPR --b EXPR FILE\n\n"
+		   "       ibscope diff [options] --a EXPR --b EXPR FILE\n"
+		   "       ibscope diff [options] --prometheus URL --at TIME --at TIME\n\n"
 		   "Say by how much B waits more than A, for which causes, and where. A and B are "
 		   "recordings, or files\nof `hist --json` or `ctl snapshot --json`. The causes "
 		   "add up "
@@ -90,6 +155,37 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "usage.\n");
 }
 
+static int check_windows(struct cmd *c, struct err *err)
+{
+	static const enum label by[] = { LABEL_CONTAINER, LABEL_CGROUP };
+
+	if (!c->prometheus)
+		return err_set(err, -EINVAL, "--at needs --prometheus URL");
+	if (strncmp(c->prometheus, "http://", 7) && strncmp(c->prometheus, "https://", 8))
+		return err_set(
+			err, -EINVAL,
+			"--prometheus: invalid URL '%s': must be as in http://localhost:9090",
+			c->prometheus);
+	if (c->n_at != COMPARE_SIDES || c->in.input.n_files || c->expr[0] || c->expr[1])
+		return err_set(
+			err, -EINVAL,
+			"--prometheus: give --at twice, for A and for B, and neither files nor "
+			"--a and --b");
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
+		c->window[s].url = c->prometheus;
+		c->window[s].seconds = c->window_s ?: WINDOW_S;
+		c->window[s].from_s -= c->window[s].seconds;
+		c->window[s].match = c->window[0].match ?: "";
+	}
+	if (c->diff.by_default) {
+		memcpy(c->diff.by, by, sizeof(by));
+		c->diff.n_by = ARRAY_SIZE(by);
+	}
+	if (!c->diff.causes_by_default)
+		return err_set(err, -EINVAL, "--causes: windows have only data sources");
+	return 0;
+}
+
 static int check(void *cmd, struct err *err)
 {
 	struct cmd *c = cmd;
@@ -97,6 +193,8 @@ static int check(void *cmd, struct err *err)
 	const int want = exprs && c->in.input.n_files < 2 ? 1 : 2;
 	const bool fetch = sampling_of_fetch(&c->sampling);
 
+	if (c->prometheus || c->n_at)
+		return check_windows(c, err);
 	if (c->in.input.from_option && want == 2)
 		return err_set(err, -EINVAL, "-i: diff takes two files as arguments, A and B");
 	if (c->in.input.n_files != want && !(want == 1 && c->in.input.from_option))
@@ -173,6 +271,20 @@ static int read_recording(struct cmd *c, enum compare_side side, struct err *err
 	return ret;
 }
 
+static int read_window(struct cmd *c, enum compare_side side, struct err *err)
+{
+	time_t end = c->window[side].from_s + c->window[side].seconds;
+	struct tm tm;
+
+	gmtime_r(&end, &tm);
+	strftime(c->until[side], sizeof(c->until[side]), "until %Y-%m-%dT%H:%M:%SZ", &tm);
+	c->diff.metric =
+		sampling_of_fetch(&c->sampling) ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
+	c->diff.about[side].file = c->prometheus;
+	c->diff.about[side].selection = c->until[side];
+	return diff_add_window(&c->diff, side, &c->window[side], err);
+}
+
 static int read_side(struct cmd *c, enum compare_side side, struct err *err)
 {
 	const char *file = file_of(c, side);
@@ -180,6 +292,8 @@ static int read_side(struct cmd *c, enum compare_side side, struct err *err)
 
 	c->diff.about[side].file = file;
 	c->diff.about[side].selection = c->expr[side];
+	if (c->prometheus)
+		return read_window(c, side, err);
 	if (!diff_is_counts(file))
 		return read_recording(c, side, err);
 	recorded_selection(&c->sampling, &selection);
@@ -224,7 +338,7 @@ static int read_with_any_unit(struct cmd *c, struct err *err)
 
 static int choose_keys(struct cmd *c, struct err *err)
 {
-	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+	for (unsigned int s = 0; s < COMPARE_SIDES && !c->prometheus; s++)
 		if (diff_is_counts(file_of(c, s)))
 			return diff_keys_of_counts(&c->diff, file_of(c, s), err);
 	return 0;
@@ -238,7 +352,8 @@ static void print_next(const struct cmd *c, const struct compare_result *r, FILE
 	const char *cause =
 		r->n_findings ? compare_cause_name(c->diff.compare, r->term[0].cause) : "";
 
-	if (c->view.format || !r->n_findings || diff_is_counts(file_of(c, COMPARE_B)))
+	if (c->view.format || c->prometheus || !r->n_findings ||
+	    diff_is_counts(file_of(c, COMPARE_B)))
 		return;
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
 		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&

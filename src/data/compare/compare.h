@@ -70,7 +70,7 @@ void compare_width(struct compare *c, enum compare_side side, __u64 ns);
 
 void compare_add(struct compare *c, __u32 row, unsigned int cause, const struct compare_amount *a);
 
-/* Add latencies of a bucket of histogram.h, of samples that stand for @ops. */
+/* Add latencies of a bucket of histogram.h, of samples that stand for @ops; only percentiles need them. */
 void compare_latency(struct compare *c, unsigned int cause, __u32 bucket, double ops);
 
 /*

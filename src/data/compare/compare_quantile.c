@@ -130,8 +130,15 @@ static void choose(const struct compare *c, const struct mix *m, double from, st
 	out->n_factors = f->n;
 }
 
-static bool enough(const struct compare *c)
+static bool enough(const struct compare *c, const struct mix *m)
 {
+	double known[COMPARE_SIDES] = {};
+
+	for (unsigned int k = 0; k < c->causes.n; k++)
+		for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+			known[s] += m->ops[s][k];
+	if (!(known[COMPARE_A] > 0 && known[COMPARE_B] > 0)) /* only sums were added */
+		return false;
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
 		if (c->side[s].valid < 1 / (1 - COMPARE_QUANTILE))
 			return false;
@@ -147,9 +154,9 @@ void compare_quantiles(const struct compare *c, struct compare_result *out)
 	double part[COMPARE_FACTORS];
 	__u64 state = 1;
 
-	out->has_quantile = enough(c);
 	compare_draw_all(c, &d);
 	mix_of(c, &d, m);
+	out->has_quantile = enough(c, m);
 	out->quantile[COMPARE_A] = quantile(c, m, &f, 0);
 	out->quantile[COMPARE_B] = quantile(c, m, &f, 1);
 	choose(c, m, fmin(out->quantile[COMPARE_A], out->quantile[COMPARE_B]), &f, out);

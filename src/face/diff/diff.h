@@ -54,6 +54,22 @@ int diff_keys_of_counts(struct diff *d, const char *file, struct err *err);
  */
 int diff_add_counts(struct diff *d, enum compare_side side, const char *file, struct err *err);
 
+/* What a Prometheus server scraped from @from_s, in seconds since 1970, for @seconds. */
+struct diff_window {
+	const char *url, *match; /* match: further label matchers, or "" */
+	double from_s, seconds;
+};
+
+/*
+ * diff_add_window() - read the increases of counters in a window
+ *
+ * Sums of latencies are known, but not their distribution.
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int diff_add_window(struct diff *d, enum compare_side side, const struct diff_window *w,
+		    struct err *err);
+
 /* Return: 0; or -EINVAL with @err if the sides cannot be compared, naming what differs. */
 int diff_check(const struct diff *d, struct err *err);
 

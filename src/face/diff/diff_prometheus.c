@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A window of what a Prometheus server, or one that speaks its protocol, has scraped: counters at each step, as
+ * /api/v1/query_range returns them. The answer may be anything.
+ */
+#include "diff_private.h"
+
+#include "base/array.h"
+#include "base/err.h"
+#include "base/rlimit.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <math.h>
+
+#define CONNECT_S   5L
+#define TIMEOUT_S   60L
+#define ANSWER_MAX  (256UL << 20) /* bytes */
+#define MEMORY	    (2ULL << 30)
+#define STEPS	    30 /* of a window, at most */
+#define STEP_MIN_S  1.0
+#define COUNTER_MAX 1e18
+
+/* The metrics of an event: latencies by `cause`, and what their samples stand for. */
+static const struct source {
+	const char *event, *metric, *latency, *samples, *ops, *cause;
+	unsigned int units;
+} sources[] = {
+	{ "ibs_op", "dc_miss_lat", "ibscope_load_miss_latency_cycles", "ibscope_samples_total",
+	  "ibscope_estimated_ops_total", "src", REPORT_OPS },
+	{ "ibs_fetch", "fetch_lat", "ibscope_fetch_latency_cycles", "ibscope_fetch_samples_total",
+	  "ibscope_estimated_fetches_total", "fetch", REPORT_FETCHES },
+};
+
+/* --- HTTP */
+
+struct answer {
+	char *text;
+	size_t n, room;
+	bool too_long;
+};
+
+static size_t keep(char *data, size_t size, size_t n, void *arg)
+{
+	struct answer *a = arg;
+
+	if (n * size > ANSWER_MAX - a->n) {
+		a->too_long = true;
+		return 0;
+	}
+	array_reserve(a->text, a->room, a->n + n * size + 1);
+	memcpy(a->text + a->n, data, n * size);
+	a->n += n * size;
+	a->text[a->n] = 0;
+	return n * size;
+}
+
+static void set_options(CURL *curl, const char *url, const char *fields, struct answer *a)
+{
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, fields);
+	/* follow no redirects: send credentials only to the given server */
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "ibscope/" IBSCOPE_VERSION);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
+}
+
+/* Return: 0 and the answer, which the caller frees; or a negative errno with @err. */
+static int post(const char *url, const char *fields, struct answer *a, struct err *err)
+{
+	char why[CURL_ERROR_SIZE] = "";
+	CURL *curl = curl_easy_init();
+	long status = 0;
+	CURLcode code;
+
+	if (!curl)
+		return err_set(err, -ENOMEM, "out of memory for an HTTP request");
+	set_options(curl, url, fields, a);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	code = curl_easy_perform(curl);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	if (a->too_long)
+		return err_set(
+			err, -EFBIG,
+			"%s: the answer is longer than %lu MiB; choose a shorter --window, or "
+			"fewer series with --match",
+			url, ANSWER_MAX >> 20);
+	if (code)
+		return err_set(err, -EIO, "%s: %s", url, *why ? why : curl_easy_strerror(code));
+	if (status != 200 && status != 400 && status != 422) /* those have an error in JSON */
+		return err_set(err, -EIO, "%s: the server answers %ld", url, status);
+	return 0;
+}
+
+/* --- counters */
+
+/* Increases of one series, by step. */
+struct counter {
+	double by[STEPS];
+};
+
+/* What samples of a row (and cause) add: `kind` is one of these. */
+enum kind { SUM, COUNT, SAMPLES, OPS, KINDS };
+
+struct cell {
+	__u32 row;
+	int cause; /* -1: of all */
+	struct counter *counter[KINDS];
+};
+
+struct counters {
+	struct cell *cell;
+	size_t n, room;
+	struct u64_map of; /* by row and cause */
+};
+
+static struct cell *cell_of(struct counters *t, __u32 row, int cause)
+{
+	__u64 key = (__u64)row << 16 | (__u16)cause;
+	__u32 i = u64_map_get(&t->of, key);
+
+	if (i != U64_MAP_NONE)
+		return &t->cell[i];
+	array_reserve_zero(t->cell, t->room, t->n + 1);
+	u64_map_put(&t->of, key, t->n);
+	t->cell[t->n] = (struct cell){ .row = row, .cause = cause };
+	return &t->cell[t->n++];
+}
+
+static void counters_free(struct counters *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		for (unsigned int k = 0; k < KINDS; k++)
+			free(t->cell[i].counter[k]);
+	free(t->cell);
+	u64_map_free(&t->of);
+}
+
+/* Which of the metrics is it? Return: KINDS for others. */
+static enum kind kind_of(const struct source *s, const char *name)
+{
+	size_t n = strlen(s->latency);
+
+	if (!strncmp(name, s->latency, n))
+		return !strcmp(name + n, "_sum")     ? SUM
+		       : !strcmp(name + n, "_count") ? COUNT
+						     : KINDS;
+	return !strcmp(name, s->samples) ? SAMPLES : !strcmp(name, s->ops) ? OPS : KINDS;
+}
+
+/* Add the increases of a series; a counter that falls began again at zero. */
+static bool add_values(struct counter *c, const json_t *values, const struct diff_window *w,
+		       double step)
+{
+	double last = NAN;
+	size_t i;
+	const json_t *pair;
+
+	json_array_foreach(values, i, pair)
+	{
+		const char *text = json_string_value(json_array_get(pair, 1));
+		double at = (json_number_value(json_array_get(pair, 0)) - w->from_s) / step, v;
+		unsigned int n = at > -.5 && at < STEPS + .5 ? (unsigned int)(at + .5) : STEPS + 1;
+		char *end;
+
+		if (!text || n > STEPS)
+			return false;
+		v = strtod(text, &end);
+		if (*end || !(v >= 0 && v <= COUNTER_MAX))
+			return false;
+		if (!isnan(last) && n > 0)
+			c->by[n - 1] += v < last ? v : v - last;
+		last = v;
+	}
+	return true;
+}
+
+static int bad(const char *url, const char *what, struct err *err)
+{
+	return err_set(err, -EBADMSG, "%s: the answer is not one of Prometheus: %s", url, what);
+}
+
+static int add_series(struct diff *d, struct counters *t, const struct source *s,
+		      const json_t *series, const struct diff_window *w, double step,
+		      struct err *err)
+{
+	const json_t *metric = json_object_get(series, "metric");
+	const char *name = json_string_value(json_object_get(metric, "__name__"));
+	const char *cause = json_string_value(json_object_get(metric, s->cause));
+	const char *text[LABEL_ALL];
+	struct cell *cell;
+	enum kind kind;
+	bool of_all;
+
+	if (!name)
+		return bad(w->url, "a series has no name", err);
+	kind = kind_of(s, name);
+	if (kind == KINDS)
+		return 0;
+	for (unsigned int k = 0; k < d->n_by; k++) {
+		const char *label = d->by[k] == LABEL_HOST ? "instance" : label_name(d->by[k]);
+
+		text[k] = json_string_value(json_object_get(metric, label));
+	}
+	of_all = kind == SAMPLES || kind == OPS;
+	cell = cell_of(t, compare_row(d->compare, text, d->n_by),
+		       of_all ? -1 : (int)compare_cause(d->compare, cause ?: DIFF_NO_CAUSE));
+	if (!cell->counter[kind])
+		cell->counter[kind] = xcalloc(1, sizeof(*cell->counter[kind]));
+	return add_values(cell->counter[kind], json_object_get(series, "values"), w, step)
+		       ? 0
+		       : bad(w->url, "a value is no counter", err);
+}
+
+static double value(const struct cell *c, enum kind kind, unsigned int step)
+{
+	return c && c->counter[kind] ? c->counter[kind]->by[step] : 0;
+}
+
+/* Each sample of a row stands for as many ops as the row's do on average in the step. */
+static void add_step(struct diff *d, const struct counters *t, unsigned int step)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct cell *c = &t->cell[i], *all;
+		__u32 of = u64_map_get(&t->of, (__u64)c->row << 16 | 0xffff);
+		struct compare_amount a = {};
+		double samples, ops;
+
+		all = of == U64_MAP_NONE ? NULL : &t->cell[of];
+		samples = value(all, SAMPLES, step);
+		ops = d->per == DIFF_PER_ACCESS ? samples : value(all, OPS, step);
+		if (c->cause < 0) {
+			a.samples = samples;
+			a.base = d->per == DIFF_PER_ACCESS ? 0 : ops;
+		} else if (samples > 0) {
+			a.valid = value(c, COUNT, step);
+			a.base = d->per == DIFF_PER_ACCESS ? a.valid : 0;
+			a.ops = a.valid * (ops / samples);
+			a.cycles = value(c, SUM, step) * (ops / samples);
+		}
+		if (a.samples || a.valid)
+			compare_add(d->compare, c->row, c->cause < 0 ? 0 : c->cause, &a);
+	}
+}
+
+static int read_answer(struct diff *d, enum compare_side side, const struct source *s,
+		       const struct answer *a, const struct diff_window *w, double step,
+		       unsigned int steps, struct err *err)
+{
+	json_error_t why;
+	json_t *j = json_loadb(a->text, a->n, JSON_DECODE_INT_AS_REAL, &why);
+	const json_t *list = json_object_get(json_object_get(j, "data"), "result"), *series;
+	const char *problem = json_string_value(json_object_get(j, "error"));
+	struct counters t = {};
+	int ret = 0;
+	size_t i;
+
+	if (problem)
+		ret = err_set(err, -EINVAL, "%s: %s", w->url, problem);
+	else if (!json_is_array(list))
+		ret = bad(w->url, j ? "it has no list of series" : why.text, err);
+	json_array_foreach(list, i, series) ret = ret ?: add_series(d, &t, s, series, w, step, err);
+	if (!ret && !t.n)
+		ret = err_set(err, -ENODATA,
+			      "%s: no series of %s%s%s%s %s: scrape ibscope-exporter, without "
+			      "conversion to native histograms",
+			      w->url, s->latency, *w->match ? "{" : "", w->match,
+			      *w->match ? "}" : "", d->about[side].selection);
+	for (unsigned int n = 0; !ret && n < steps; n++) {
+		compare_at(d->compare, side, 1 + n * COMPARE_SECOND);
+		add_step(d, &t, n);
+	}
+	counters_free(&t);
+	json_decref(j);
+	return ret;
+}
+
+int diff_add_window(struct diff *d, enum compare_side side, const struct diff_window *w,
+		    struct err *err)
+{
+	const struct source *s = &sources[ibs_metric_of_fetch(d->metric)];
+	struct diff_about *about = &d->about[side];
+	const double step = fmax(w->seconds / STEPS, STEP_MIN_S);
+	const unsigned int steps = floor(w->seconds / step + 1e-9);
+	struct answer a = {};
+	char *url, *fields, *query, *escaped;
+	CURL *curl = curl_easy_init();
+	int ret;
+
+	rlimit_memory(MEMORY);
+	query = xasprintf("{__name__=~\"%s_(sum|count)|%s|%s\"%s%s}", s->latency, s->samples,
+			  s->ops, *w->match ? "," : "", w->match);
+	escaped = curl_easy_escape(curl, query, 0);
+	fields = xasprintf("query=%s&start=%.3f&end=%.3f&step=%.3f", escaped, w->from_s,
+			   w->from_s + steps * step, step);
+	url = xasprintf("%s/api/v1/query_range", w->url);
+	ret = post(url, fields, &a, err);
+	compare_width(d->compare, side, COMPARE_SECOND);
+	compare_seconds(d->compare, side, steps * step);
+	ret = ret ?: read_answer(d, side, s, &a, w, step, steps, err);
+	snprintf(about->metric, sizeof(about->metric), "%s", s->metric);
+	snprintf(about->event, sizeof(about->event), "%s", s->event);
+	about->counts = true;
+	about->units = s->units;
+	curl_free(escaped);
+	curl_easy_cleanup(curl);
+	free(query);
+	free(fields);
+	free(url);
+	free(a.text);
+	return ret;
+}

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`diff --prometheus`: constructed changes that a real Prometheus has, and servers that lie."""
+import http.server
+import json
+import os
+import random
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from ibscope import BUILD, free_port, run
+from test_exporter import Program, needs
+
+START = 1_700_000_000
+STEP_S = 10
+HOURS = 3
+PERIOD = 100_000
+# a second and container: samples of loads, those with a latency by source, and how many cycles they take
+USUAL = {'near': (40, 60), 'dram': (20, 400), 'remote': (10, 700)}
+SAMPLES = 1000
+LATENCY = 'ibscope_load_miss_latency_cycles'
+
+
+def changed(container, hour):
+    """Each hour is another truth."""
+    if hour == 1 and container == 'db':
+        return {**USUAL, 'dram': (20, 600)}
+    if hour == 2 and container == 'web':
+        return {**USUAL, 'remote': (30, 700)}
+    return USUAL
+
+
+def series(rnd):
+    """OpenMetrics of HOURS hours, a sample each STEP_S; the collector starts again in the third."""
+    out = {f'{LATENCY}': [], 'ibscope_samples': [], 'ibscope_estimated_ops': []}
+    for container in ('db', 'web', 'idle'):
+        labels = f'container="{container}",instance="host:9950"'
+        total = {}
+        for at in range(0, HOURS * 3600, STEP_S):
+            if at == int(2.5 * 3600):
+                total = {}
+            truth = changed(container, at // 3600)
+            scale = STEP_S * (.02 if container == 'idle' else 1) * rnd.lognormvariate(0, .2)
+            n = int(SAMPLES * scale)
+            total['n'] = total.get('n', 0) + n
+            for src, (often, cycles) in truth.items():
+                k = sum(rnd.random() < .5 for _ in range(int(2 * often * scale)))
+                total[src] = total.get(src, 0) + k
+                total[src, 'sum'] = total.get((src, 'sum'), 0) + int(k * rnd.gauss(cycles, cycles * .3 / max(k, 1) ** .5))
+            when = f'{START + at}'
+            out['ibscope_samples'].append(f'ibscope_samples_total{{{labels},op="load"}} {total["n"]} {when}')
+            out['ibscope_estimated_ops'].append(f'ibscope_estimated_ops_total{{{labels},op="load"}} {total["n"] * PERIOD} {when}')
+            for src in USUAL:
+                for name, v in (('sum', total[src, 'sum']), ('count', total[src])):
+                    out[LATENCY].append(f'{LATENCY}_{name}{{{labels},src="{src}"}} {v} {when}')
+                out[LATENCY].append(f'{LATENCY}_bucket{{{labels},src="{src}",le="+Inf"}} {total[src]} {when}')
+    text = ''
+    for name, lines in out.items():
+        lines.sort(key=lambda x: (x.rsplit(' ', 2)[0].split('{')[1], x.split('{')[0], int(x.rsplit(' ', 1)[1])))
+        text += f'# TYPE {name} {"histogram" if name == LATENCY else "counter"}\n' + '\n'.join(lines) + '\n'
+    return text + '# EOF\n'
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get('Content-Length', 0)))
+        status, body = self.server.answer
+        self.send_response(status)
+        if status == 302:
+            self.send_header('Location', 'http://127.0.0.1:1/')
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(body)
+                if status != 299:
+                    break
+        except OSError:
+            pass
+
+    def log_message(self, *args):
+        pass
+
+
+class DiffPrometheus(unittest.TestCase):
+    def diff(self, url, *args, status=0):
+        p = run('diff', '--prometheus', url, *args)
+        self.assertEqual(p.returncode, status, p.stdout + p.stderr)
+        return p.stderr if status else p.stdout
+
+    @needs('prometheus')
+    @needs('promtool')
+    def test_constructed(self):
+        with tempfile.TemporaryDirectory(prefix='ibscope-diffprom.') as d:
+            with open(d + '/text', 'w') as f:
+                f.write(series(random.Random(5)))
+            subprocess.run(['promtool', 'tsdb', 'create-blocks-from', 'openmetrics', d + '/text', d + '/data'], check=True,
+                           stdout=subprocess.DEVNULL)
+            with open(d + '/p.yml', 'w') as f:
+                f.write('global: {}\n')
+            port = free_port()
+            p = Program(['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data', '--storage.tsdb.retention.time=100y',
+                         f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive|Server is ready')
+            self.addCleanup(p.stop)
+            url = f'http://127.0.0.1:{port}'
+            for at, want, container in ((3500, None, None), (7100, ('dram', 'slower'), 'db'), (8900, ('remote', 'more often'), 'web'),
+                                        (9600, ('remote', 'more often'), 'web')):  # the counters began again in the last one
+                with self.subTest(at=at):
+                    got = json.loads(self.diff(url, '--at', str(START + 1700), '--at', str(START + at), '--window', '20m', '--json'))
+                    found = [(r['cause'], r['kind']) for r in got['causes'] if r['change']['finding']]
+                    where = [r['labels']['container'] for r in got['where'] if r['change']['finding']]
+                    self.assertEqual(found[:1], [want] if want else [])
+                    self.assertEqual(where, [container] if container else [])
+                    self.assertAlmostEqual(got['a']['value'], sum(n * c for n, c in USUAL.values()) / SAMPLES, delta=2)
+                    self.assertIsNone(got['p99'])
+            text = self.diff(url, '--at', '2023-11-14T22:40:00Z', '--at', '2023-11-15T00:10:00Z', '--match', 'container="db"')
+            self.assertIn('until 2023-11-14T22:40:00Z', text)
+            self.assertIn('dram answered more slowly', text)
+            self.assertIn('no series of', self.diff(url, '--at', '0600', '--at', '1200', status=1))
+            self.assertIn('parse error', self.diff(url, '--at', '-1h', '--at', '-2h', '--match', 'x=', status=1))
+
+    def test_names_are_those_of_the_exporter(self):
+        names = subprocess.run([os.path.join(BUILD, 'ibscope-exporter'), '--list-metrics'], capture_output=True, text=True, check=True).stdout
+        for name in (LATENCY, 'ibscope_samples_total', 'ibscope_estimated_ops_total', 'ibscope_fetch_latency_cycles',
+                     'ibscope_fetch_samples_total', 'ibscope_estimated_fetches_total'):
+            self.assertRegex(names, rf'(?m)^{name} ')
+
+    def test_bad_usage(self):
+        for args, want in ((['--at', '-1h'], '--at twice'), (['--at', 'noon', '--at', '-1h'], "invalid time 'noon'"),
+                           (['--at', '-1h', '--at', '-2h', '--at', '-3h'], 'give two'), (['--at', '-1h', '--at', '-2h', 'FILE'], 'neither files'),
+                           (['--at', '-1h', '--at', '-2h', '--window', '1s'], '--window'),
+                           (['--at', '-1h', '--at', '-2h', '--causes', 'op'], 'only data sources')):
+            with self.subTest(args):
+                self.assertIn(want, self.diff('http://127.0.0.1:1', *args, status=2))
+        self.assertIn('must be as in http', self.diff('file:///etc/passwd', '--at', '-1h', '--at', '-2h', status=2))
+        p = run('diff', '--at', '-1h', '--at', '-2h')
+        self.assertEqual((p.returncode, '--prometheus URL' in p.stderr), (2, True))
+
+    def test_lying_servers(self):
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        url = f'http://127.0.0.1:{server.server_port}'
+
+        def result(*series):
+            return 200, json.dumps({'status': 'success', 'data': {'result': list(series)}}).encode()
+        metric = {'__name__': LATENCY + '_sum', 'src': 'dram', 'container': 'x'}
+        for name, answer, want in (
+                ('nothing', (200, b''), 'is not one of Prometheus'), ('html', (200, b'<html>'), 'is not one of Prometheus'),
+                ('error', (400, b'{"status":"error","error":"no such thing\x1b[31m"}'), 'no such thing'), ('teapot', (418, b''), 'answers 418'),
+                ('redirect', (302, b''), 'answers 302'), ('endless', (299, b'[1,' * 100000), 'longer than 256 MiB'),
+                ('empty', result(), 'no series of'), ('list', (200, b'[]'), 'no list of series'), ('numbers', result(1, 2), 'no name'),
+                ('text', result({'metric': metric, 'values': [[0, 'NaN']]}), 'no counter'),
+                ('far', result({'metric': metric, 'values': [[1e300, '1']]}), 'no counter'),
+                ('negative', result({'metric': metric, 'values': [[START, '-1']]}), 'no counter'),
+                ('deep', (200, b'{"data":' + b'[' * 100000), 'is not one of Prometheus')):
+            with self.subTest(name):
+                server.answer = answer
+                err = self.diff(url, '--at', str(START + 600), '--at', str(START + 600), status=1)
+                self.assertIn(want, err)
+                self.assertNotIn('\x1b', err)
+        self.assertIn('127.0.0.1:1', self.diff('http://127.0.0.1:1', '--at', '-1h', '--at', '-2h', status=1))
+
+
+if __name__ == '__main__':
+    unittest.main()
