@@ -19,6 +19,7 @@ COMMANDS = (
     ('dump', '--events'), ('replay', '--by', 'comm,cgroup,cpu'), ('replay', '--cgroup', '/**/x*/**'),
     ('export', '-o', '{out}', '-i'), ('annotate', 'main', '-i'), ('merge', '-o', '{out}'), ('top', '--once', '-i'),
     ('diff', '--by', 'comm,pid,ip', '{same}'),
+    ('diff', '--html', '/dev/null', '{same}'),
 )
 # what must be refused by name, and not only survived
 REFUSED = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`diff`: sums against report, files of counts against recordings, sentences of constructed changes, and bad input."""
 import csv
+import html.parser
 import io
 import json
 import os
@@ -35,11 +36,13 @@ USAGE = [
     (['A', 'B', '--causes', 'comm'], 'what the hardware did'),
     (['A', 'B', '--causes', 'line'], 'what the hardware did'),
     (['A', 'B', '--csv', '--json'], 'exclude each other'),
+    (['A', 'B', '--html', '/dev/null', '--json'], '--html excludes'),
     (['A', 'B', '--top', '0'], '--top'),
     (['COUNTS', 'COUNTS', '--comm', 'web'], 'nothing can be selected'),
     (['COUNTS', '--a', 'cpu == 1', '--b', 'cpu == 2'], 'nothing can be selected'),
 ]
 FAILED = [
+    (['A', 'B', '--html', '/no/such/dir/x'], '/no/such/dir/x'),
     (['A', '/no/such/file'], 'cannot open /no/such/file'),
     (['/dev/null', 'A'], 'empty'),
     (['A', '--a', 'cpu == 1', '--b', 'cpu == 4000'], 'B has 0 samples with a latency: at least 100'),
@@ -77,6 +80,50 @@ def counts(intervals, seed, usual=USUAL, row=lambda r: {'container': 'web'}, **h
         out.append(json.dumps({'event': 'ibs_op/cnt_ctl=1/', 'source': 'ibs', 'simulated': False, 'period': PERIOD, 'interval_s': 1.0,
                                'metric': 'dc_miss_lat', 'series': list(series.values()), **head}))
     return '\n'.join(out) + '\n'
+
+
+class Page(html.parser.HTMLParser):
+    """The title, cells of tables, and rectangles of pictures."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.inside, self.h1, self.rows, self.rects, self.tags, self.titles, self.frames = [], '', [], [], set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.add(tag)
+        assert not any(a.startswith('on') or a in ('style', 'href', 'src') for a in attrs), attrs
+        if tag == 'rect':
+            self.rects.append((self.tags_of('figure'), attrs.get('class', ''), int(float(attrs.get('y', 0)))))
+            if self.inside[-1:] == ['g']:
+                self.frames.append((int(attrs['y']), ''.join(self.titles)))
+        elif tag == 'g':
+            self.titles = []
+        elif tag == 'figure':
+            self.figures = getattr(self, 'figures', 0) + 1
+        elif tag == 'tr':
+            self.rows.append([])
+        elif tag in ('td', 'th'):
+            self.rows[-1].append('')
+        if tag not in ('meta', 'rect', 'path', 'circle'):
+            self.inside.append(tag)
+
+    def tags_of(self, tag):
+        return self.figures if tag in self.inside else 0
+
+    def handle_endtag(self, tag):
+        if tag in self.inside:
+            while self.inside.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if 'h1' in self.inside:
+            self.h1 += data
+        if 'td' in self.inside or 'th' in self.inside:
+            self.rows[-1][-1] += data
+        if self.inside[-1:] == ['title'] and 'svg' in self.inside:
+            self.titles.append(data)
 
 
 class Diff(unittest.TestCase):
@@ -265,6 +312,44 @@ class Diff(unittest.TestCase):
         self.assertIn('name-1', text)
         ascii = self.diff('FAST', 'SLOW', env={**os.environ, 'LC_ALL': 'C', 'LANG': 'C'})
         self.assertTrue(ascii.isascii(), ascii)
+
+    def page(self, *args):
+        self.diff('--html', self.path('page'), *args)
+        with open(self.path('page')) as f:
+            page = Page(f.read())
+        self.assertNotIn('script', page.tags)
+        return page
+
+    def test_html(self):
+        """Tables say what JSON says; the third map shows latencies that moved up."""
+        a = self.write('SLOWA', counts(20, 3))
+        b = self.write('SLOWB', counts(30, 4, {**USUAL, 'dram': (20, 1600)}))
+        d, page = self.json(a, b), self.page(a, b)
+        self.assertRegex(page.h1, r'^Miss cycles per thousand ops: .*\+\d+ %')
+        causes = [r for r in d['causes'] if r['change']['change']]
+        rows = page.rows[1:1 + len(causes)]
+        self.assertEqual([(r[0], r[1]) for r in rows], [(c['cause'], c['kind']) for c in causes])
+        self.assertEqual([r[-1] == '~' for r in rows], [not c['change']['finding'] for c in causes])
+        self.assertEqual(page.rows[1 + len(causes)][:2], ['sum', ''])
+        self.assertEqual(page.figures, 3)
+        for figure in 1, 2:
+            self.assertGreater(sum(f == figure and c in ('a6', 'a7', 'a8') for f, c, _ in page.rects), 40)
+
+        def height(kind):
+            steps = [(y, int(c[-1])) for f, c, y in page.rects if f == 3 and re.fullmatch(kind + '[1-4]', c)]
+            self.assertGreater(len(steps), 10)
+            return sum(y * n for y, n in steps) / sum(n for _, n in steps)
+        self.assertLess(height('up'), height('down') - 8)     # the top of a map is slow
+        self.assertFalse(page.frames)
+
+    def test_html_callers(self):
+        """The outermost frames of both sides add up to the sides."""
+        args = ('--a', 'cpu < 2', '--b', 'cpu >= 2', 'A')
+        d, page = self.json(*args), self.page(*args)
+        self.assertGreater(len(page.frames), 5)
+        tops = [re.search(r'^(.*)\nA (\S+)  B (\S+)  change', t, re.S) for y, t in page.frames if not y]
+        for name, at in ('a', 2), ('b', 3):
+            self.assertAlmostEqual(sum(float(m[at]) for m in tops), d[name]['value'] * 1000, delta=d[name]['value'] * 1000 * .02)
 
     def test_bad_usage(self):
         for args, want in USAGE:

@@ -194,6 +194,7 @@ class HostileNames(unittest.TestCase):
                 self.run_it(BINARY if few else kind, 'diff', *args, file, file, **how)
                 how['hostile'] = False
                 self.run_it(BINARY if few else kind, 'diff', *args, '--a', 'op == load', '--b', 'cpu != 0', file, **how)
+        self.run_it(BINARY, 'diff', '--html', '/dev/stdout', '--by', keys, file, file, status=0 if file == self.made else None)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         for kind in 'csv', 'damon':
             self.run_it(BINARY, 'report', '--by', 'page', '--format', kind, '-i', file)

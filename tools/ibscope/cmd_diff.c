@@ -4,6 +4,7 @@
 #include "base/choice.h"
 #include "base/exit_status.h"
 #include "base/num.h"
+#include "base/output_file.h"
 #include "diff/diff.h"
 #include "view/pager.h"
 
@@ -22,7 +23,7 @@ struct cmd {
 	struct screen screen;
 	const char *expr[COMPARE_SIDES];
 	bool has_per, incomplete;
-	const char *prometheus;
+	const char *prometheus, *html;
 	struct diff_window window[COMPARE_SIDES];
 	unsigned int n_at;
 	double window_s;
@@ -132,6 +133,8 @@ static const struct option_row diff_options[] = {
 	{ "match", 0, "LABELS",
 	  "only series with these labels, as in PromQL: 'instance=\"db-07:9950\"'",
 	  OPTION_WORD(struct cmd, window[0].match) },
+	{ "html", 0, "FILE", "write one page, with latencies over time and changes of callers",
+	  OPTION_WORD(struct cmd, html) },
 	{ "per", 0, "UNIT", "what the cycles are divided by: ops (default), access or second",
 	  set_per },
 };
@@ -193,6 +196,9 @@ static int check(void *cmd, struct err *err)
 	const int want = exprs && c->in.input.n_files < 2 ? 1 : 2;
 	const bool fetch = sampling_of_fetch(&c->sampling);
 
+	c->diff.html = c->html;
+	if (c->html && (c->view.format || c->view.top))
+		return err_set(err, -EINVAL, "--html excludes --csv, --json, --markdown and --top");
 	if (c->prometheus || c->n_at)
 		return check_windows(c, err);
 	if (c->in.input.from_option && want == 2)
@@ -246,7 +252,8 @@ static int read_recording(struct cmd *c, enum compare_side side, struct err *err
 	struct recorded in = { .input = c->in.input,
 			       .symbols_opts = c->in.symbols_opts,
 			       .options = c->in.options };
-	const unsigned int flags = report_keys_flags(c->diff.by, c->diff.n_by);
+	const unsigned int flags = report_keys_flags(c->diff.by, c->diff.n_by) |
+				   (c->html ? REPORT_NEEDS_TASKS | REPORT_NEEDS_SYMBOLS : 0);
 	struct sampling_opts s = c->sampling;
 	int ret = select_side(c, side, &s, err);
 
@@ -311,7 +318,7 @@ static int read_all(struct cmd *c, struct err *err)
 {
 	int ret = 0;
 
-	compare_free(c->diff.compare);
+	diff_reset(&c->diff);
 	c->diff.compare = compare_new(c->diff.per == DIFF_PER_SECOND, ROUNDS);
 	for (unsigned int s = 0; s < COMPARE_SIDES && !ret; s++)
 		ret = read_side(c, s, err);
@@ -371,6 +378,12 @@ static int show(struct cmd *c, const struct compare_result *r, struct err *err)
 {
 	struct pager pager = { .f = stdout, .to = stdout };
 
+	if (c->html) {
+		if (output_stream_open("--html", c->html, &pager.f, err))
+			return -1;
+		diff_put_html(pager.f, &c->diff, r);
+		return output_stream_close(pager.f, c->html, err);
+	}
 	screen_of(stdout, &c->screen);
 	c->print.screen = &c->screen;
 	c->print.format = c->view.format;
@@ -401,7 +414,7 @@ static int run(void *cmd)
 	if (ret)
 		log_error("%s", err.text);
 	compare_result_free(&result);
-	compare_free(c->diff.compare);
+	diff_reset(&c->diff);
 	if (ret)
 		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
 	return c->incomplete ? EXIT_FAILED : EXIT_DONE;

@@ -5,6 +5,7 @@
 
 #include "compare/compare.h"
 #include "input/recorded.h"
+#include "profile/profile.h"
 
 enum diff_per { DIFF_PER_OPS, DIFF_PER_ACCESS, DIFF_PER_SECOND, DIFF_PER_N };
 
@@ -30,6 +31,9 @@ struct diff {
 	const char *event; /* of counts: "ibs_op" or "ibs_fetch"; NULL: the first in a file */
 	__u64 max_memory;  /* for reading, bytes; 0: as for recordings */
 	struct diff_about about[COMPARE_SIDES];
+	bool html; /* keep what only diff_put_html() needs, which diff_free() frees: */
+	struct diff_heat *heat[COMPARE_SIDES];
+	struct folded *folded[COMPARE_SIDES]; /* if there are call chains */
 };
 
 /*
@@ -78,6 +82,15 @@ struct diff_print {
 	enum table_format format;
 	size_t top; /* rows of where; 0: the format's usual number */
 };
+
+/* Free what has been read, to read it again. */
+void diff_reset(struct diff *d);
+
+/*
+ * One page without scripts: the tables, latencies over time on one scale with their difference, and call chains
+ * if both sides have them. The caller checks ferror().
+ */
+void diff_put_html(FILE *f, const struct diff *d, const struct compare_result *r);
 
 void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,
 		const struct compare_result *r);

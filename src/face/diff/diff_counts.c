@@ -250,6 +250,7 @@ static int add_series(struct diff *d, enum compare_side side, const struct count
 		text[k] = json_string_value(json_object_get(labels, label_name(d->by[k])));
 	cause = cause_of(d, labels);
 	row = compare_row(d->compare, text, d->n_by);
+	diff_heat_spread(d, side, at < 0 ? 0 : 1 + at * COMPARE_SECOND, n.buckets, &n.a);
 	if (at < 0) {
 		compare_spread(d->compare, side, row, cause, &n.a, n.buckets);
 		return 0;

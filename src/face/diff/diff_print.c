@@ -20,11 +20,10 @@
 
 /* --- numbers */
 
-#define NUMBER 32
-#define SIGNED (NUMBER + 4)
+#define NUMBER DIFF_NUMBER
+#define SIGNED DIFF_SIGNED
 
-/* y is miss cycles per op; people read them per thousand. */
-static double scale_of(const struct diff *d)
+double diff_scale(const struct diff *d)
 {
 	return d->per == DIFF_PER_OPS ? 1000 : 1;
 }
@@ -46,7 +45,7 @@ static void plain(const struct screen *s, double v, char *buf)
 		snprintf(buf, NUMBER, "%.*f", fabs(v) < 1 ? 2 : 1, fabs(v));
 }
 
-static const char *number(const struct screen *s, double v, char *buf)
+const char *diff_number(const struct screen *s, double v, char buf[NUMBER])
 {
 	if (isnan(v))
 		snprintf(buf, NUMBER, "%s", s->utf8 ? "–" : "-");
@@ -55,7 +54,7 @@ static const char *number(const struct screen *s, double v, char *buf)
 	return buf;
 }
 
-static const char *sign(const struct screen *s, double v, char *buf)
+const char *diff_signed(const struct screen *s, double v, char buf[SIGNED])
 {
 	char digits[NUMBER];
 
@@ -193,8 +192,8 @@ static void grid_print(FILE *f, struct grid *g)
 
 /* --- sentences */
 
-static void print_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
-		       const struct compare_side_sum *sum)
+void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
+		   const struct compare_side_sum *sum)
 {
 	char samples[NUMBER];
 
@@ -217,7 +216,7 @@ static void print_side(FILE *f, const struct screen *s, const struct diff_about 
 	fprintf(f, "%s sample%s\n", samples, text_plural(sum->samples));
 }
 
-static void what(const struct diff *d, char *buf, size_t size)
+void diff_what(const struct diff *d, char *buf, size_t size)
 {
 	if (d->per == DIFF_PER_ACCESS)
 		snprintf(buf, size, "mean latency in cycles");
@@ -244,7 +243,7 @@ static void print_term(FILE *f, const struct screen *s, const struct diff *d,
 		       const struct compare_term *t, double of)
 {
 	const char *cause = compare_cause_name(d->compare, t->cause);
-	double k = t->kind == COMPARE_OFTEN ? scale_of(d) : 1;
+	double k = t->kind == COMPARE_OFTEN ? diff_scale(d) : 1;
 	char a[NUMBER], b[NUMBER];
 
 	put_points(f, s, t->change.change / of);
@@ -252,8 +251,8 @@ static void print_term(FILE *f, const struct screen *s, const struct diff *d,
 		put(f, "%s %s", cause, diff_word(t->kind, t->change.change));
 	else
 		put(f, "%s answered %s", cause, t->change.change > 0 ? "more slowly" : "faster");
-	number(s, t->a * k, a);
-	number(s, t->b * k, b);
+	diff_number(s, t->a * k, a);
+	diff_number(s, t->b * k, b);
 	fprintf(f, t->kind == COMPARE_COST ? " (mean %s %s %s cycles)" : " (%s %s %s", a,
 		s->utf8 ? "→" : "->", b);
 	if (t->kind == COMPARE_OFTEN && d->per == DIFF_PER_OPS)
@@ -266,19 +265,19 @@ static void print_term(FILE *f, const struct screen *s, const struct diff *d,
 static void print_headline(FILE *f, const struct screen *s, const struct diff *d,
 			   const struct compare_result *r)
 {
-	const double k = scale_of(d), of = r->side[COMPARE_A].y;
+	const double k = diff_scale(d), of = r->side[COMPARE_A].y;
 	double rest = r->change.change;
 	char text[64], a[NUMBER], b[NUMBER], p[NUMBER];
 
-	what(d, text, sizeof(text));
+	diff_what(d, text, sizeof(text));
 	percent(s, r->change.change / of, p);
 	if (!r->change.finding && !r->change.gone && !r->n_findings) {
 		fprintf(f, "No difference that is more than noise: %s %s %.1f %% %s.\n", p,
 			s->utf8 ? "±" : "+-", half(&r->change) / of * 100, text);
 		return;
 	}
-	number(s, r->side[COMPARE_A].y * k, a);
-	number(s, r->side[COMPARE_B].y * k, b);
+	diff_number(s, r->side[COMPARE_A].y * k, a);
+	diff_number(s, r->side[COMPARE_B].y * k, b);
 	fprintf(f, "%c%s: %s %s %s, %s %s %.1f %%%s\n", text[0] - 'a' + 'A', text + 1, a,
 		s->utf8 ? "→" : "->", b, p, s->utf8 ? "±" : "+-", half(&r->change) / of * 100,
 		r->change.gone	    ? ", but it went away before the end of B"
@@ -317,8 +316,8 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 
 	if (!r->has_quantile)
 		return;
-	number(s, r->quantile[COMPARE_A], a);
-	number(s, r->quantile[COMPARE_B], b);
+	diff_number(s, r->quantile[COMPARE_A], a);
+	diff_number(s, r->quantile[COMPARE_B], b);
 	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
 	if (!r->quantile_change.finding) {
 		fputs(", within noise\n", f);
@@ -343,6 +342,13 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 	}
 }
 
+void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
+		     const struct compare_result *r)
+{
+	print_headline(f, s, d, r);
+	print_quantile(f, s, d, r);
+}
+
 /* --- tables */
 
 static void put_change(struct grid *g, unsigned int column, const struct compare_change *c,
@@ -351,9 +357,9 @@ static void put_change(struct grid *g, unsigned int column, const struct compare
 	const struct screen *s = g->screen;
 	char v[SIGNED], low[SIGNED], high[SIGNED];
 
-	grid_put(g, column, "%s", sign(s, c->change * k, v));
-	grid_put(g, column + 1, "%s %s %s", sign(s, c->low * k, low), s->utf8 ? "…" : "..",
-		 sign(s, c->high * k, high));
+	grid_put(g, column, "%s", diff_signed(s, c->change * k, v));
+	grid_put(g, column + 1, "%s %s %s", diff_signed(s, c->low * k, low), s->utf8 ? "…" : "..",
+		 diff_signed(s, c->high * k, high));
 }
 
 static void put_share(struct grid *g, unsigned int column, double share, bool noise)
@@ -383,7 +389,7 @@ static void print_causes(FILE *f, const struct screen *s, const struct diff *d,
 {
 	enum { CAUSE, HOW, A, B, CHANGE, RANGE, SHARE, BARS };
 	struct grid g = { .screen = s, .left = { [CAUSE] = true, [HOW] = true, [BARS] = true } };
-	const double k = scale_of(d), all = r->change.change;
+	const double k = diff_scale(d), all = r->change.change;
 	char a[NUMBER], b[NUMBER];
 	static const char *const head[] = { "CAUSE", "", "A", "B", "CHANGE", "95 %", "SHARE" };
 
@@ -397,8 +403,8 @@ static void print_causes(FILE *f, const struct screen *s, const struct diff *d,
 		grid_line(&g);
 		grid_put(&g, CAUSE, "%s", compare_cause_name(d->compare, t->cause));
 		grid_put(&g, HOW, "%s", diff_word(t->kind, t->change.change));
-		grid_put(&g, A, "%s", number(s, t->a * unit, a));
-		grid_put(&g, B, "%s", number(s, t->b * unit, b));
+		grid_put(&g, A, "%s", diff_number(s, t->a * unit, a));
+		grid_put(&g, B, "%s", diff_number(s, t->b * unit, b));
 		put_change(&g, CHANGE, &t->change, k);
 		put_share(&g, SHARE, t->change.change / all, false);
 	}
@@ -406,8 +412,8 @@ static void print_causes(FILE *f, const struct screen *s, const struct diff *d,
 	put_share(&g, SHARE, r->other_terms.change / all,
 		  r->other_terms.low <= 0 && r->other_terms.high >= 0);
 	put_sum(&g, "sum", CHANGE, &r->change, k);
-	grid_put(&g, A, "%s", number(s, r->side[COMPARE_A].y * k, a));
-	grid_put(&g, B, "%s", number(s, r->side[COMPARE_B].y * k, b));
+	grid_put(&g, A, "%s", diff_number(s, r->side[COMPARE_A].y * k, a));
+	grid_put(&g, B, "%s", diff_number(s, r->side[COMPARE_B].y * k, b));
 	grid_put(&g, SHARE, "100%%");
 	for (unsigned int c = BARS; c >= SHARE && grid_width(&g) > s->width; c--)
 		g.width[c] = 0; /* it is not printed */
@@ -416,7 +422,7 @@ static void print_causes(FILE *f, const struct screen *s, const struct diff *d,
 	grid_print(f, &g);
 }
 
-static const char *name_of(const struct diff *d, const struct compare_where *w, unsigned int k)
+const char *diff_name(const struct diff *d, const struct compare_where *w, unsigned int k)
 {
 	if (!w->name[k])
 		return "[unknown]";
@@ -435,16 +441,16 @@ static void print_moved(FILE *f, const struct screen *s, const struct diff *d,
 		const struct compare_where *w = &r->row[i], *to;
 
 		if (w->change.gone && !r->change.gone)
-			put(f, "went away again, not counted: %s %s", name_of(d, w, last),
-			    number(s, w->change.change * scale_of(d), v));
+			put(f, "went away again, not counted: %s %s", diff_name(d, w, last),
+			    diff_number(s, w->change.change * diff_scale(d), v));
 		if (w->change.gone && !r->change.gone)
 			fputc('\n', f);
 		if (w->moved < 0 || w->change.change >= 0)
 			continue;
 		to = &r->row[w->moved];
 		put(f, "moved, not counted: %s from %s to %s",
-		    number(s, w->change.change * scale_of(d), v), name_of(d, w, last),
-		    name_of(d, to, last));
+		    diff_number(s, w->change.change * diff_scale(d), v), diff_name(d, w, last),
+		    diff_name(d, to, last));
 		fputc('\n', f);
 	}
 }
@@ -465,7 +471,7 @@ static void print_where(FILE *f, const struct screen *s, const struct diff *d,
 	struct compare_change rest = r->other_rows;
 	unsigned int names = 0, key[COLUMNS], change;
 	size_t n = r->n_row_findings < top ? r->n_row_findings : top;
-	const double k = scale_of(d);
+	const double k = diff_scale(d);
 	char text[SIGNED];
 
 	for (unsigned int i = 0; i < d->n_by && names < COLUMNS - 4; i++)
@@ -494,7 +500,7 @@ static void print_where(FILE *f, const struct screen *s, const struct diff *d,
 		}
 		grid_line(&g);
 		for (unsigned int c = 0; c < names; c++)
-			grid_put(&g, c, "%s", name_of(d, w, key[c]));
+			grid_put(&g, c, "%s", diff_name(d, w, key[c]));
 		put_change(&g, change, &w->change, k);
 		grid_put(&g, change + 2, "%s %s", compare_cause_name(d->compare, w->cause),
 			 diff_word(w->kind, w->change.change));
@@ -502,7 +508,7 @@ static void print_where(FILE *f, const struct screen *s, const struct diff *d,
 	if (n < r->n_row_findings) { /* their interval is not worked out */
 		grid_line(&g);
 		grid_put(&g, 0, "others");
-		grid_put(&g, change, "%s", sign(s, rest.change * k, text));
+		grid_put(&g, change, "%s", diff_signed(s, rest.change * k, text));
 	} else {
 		put_sum(&g, "others", change, &rest, k);
 		if (rest.low <= 0 && rest.high >= 0)
@@ -512,6 +518,16 @@ static void print_where(FILE *f, const struct screen *s, const struct diff *d,
 		grid_fit(&g, i, fitting(&g, i));
 	fputc('\n', f);
 	grid_print(f, &g);
+}
+
+void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
+		    const struct compare_result *r)
+{
+	if (r->n_findings && !r->n_row_findings && r->n_rows > 1)
+		fputs("\nNo row by itself differs by more than noise.\n", f);
+	print_moved(f, s, d, r);
+	if (!r->change.finding && !r->n_findings)
+		print_power(f, s, r);
 }
 
 static void print_text(FILE *f, const struct diff_print *p, const struct diff *d,
@@ -525,19 +541,14 @@ static void print_text(FILE *f, const struct diff_print *p, const struct diff *d
 		      : s->height > LINES + ROWS_MIN ? s->height - LINES
 						     : ROWS_MIN;
 	for (unsigned int i = 0; i < COMPARE_SIDES; i++)
-		print_side(f, s, &d->about[i], "AB"[i], &r -> side[i]);
+		diff_put_side(f, s, &d->about[i], "AB"[i], &r -> side[i]);
 	fputc('\n', f);
-	print_headline(f, s, d, r);
-	print_quantile(f, s, d, r);
+	diff_put_answer(f, s, d, r);
 	if (r->n_findings)
 		print_causes(f, s, d, r);
 	if (r->n_row_findings && d->n_by)
 		print_where(f, s, d, r, top);
-	else if (r->n_findings && r->n_rows > 1)
-		fputs("\nNo row by itself differs by more than noise.\n", f);
-	print_moved(f, s, d, r);
-	if (!r->change.finding && !r->n_findings)
-		print_power(f, s, r);
+	diff_put_notes(f, s, d, r);
 }
 
 void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,

@@ -10,10 +10,59 @@
 void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r);
 void diff_put_csv(FILE *f, const struct diff *d, const struct compare_result *r);
 
+/* The answer, in a line and one for each cause; and what is not counted, and would not have been seen. */
+void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
+		     const struct compare_result *r);
+void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
+		    const struct compare_result *r);
+/* Where the samples of a side are from. */
+void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
+		   const struct compare_side_sum *sum);
+
+/* y is miss cycles per op; people read them per thousand. */
+double diff_scale(const struct diff *d);
+
+/* "miss cycles per thousand ops" */
+void diff_what(const struct diff *d, char *buf, size_t size);
+
+/* A number as people read it, without and with a sign. */
+#define DIFF_NUMBER 32
+const char *diff_number(const struct screen *s, double v, char buf[DIFF_NUMBER]);
+#define DIFF_SIGNED (DIFF_NUMBER + 4)
+const char *diff_signed(const struct screen *s, double v, char buf[DIFF_SIGNED]);
+
+/* The name of a row's key. */
+const char *diff_name(const struct diff *d, const struct compare_where *w, unsigned int k);
+
 /* "more often" or "slower", by the sign of a change. */
 const char *diff_word(enum compare_kind kind, double change);
 
 /* "ops", "cycles" or "fetches": what the samples count. */
 const char *diff_unit(const struct diff *d);
+
+/* --- latencies over time, only with diff.html */
+
+#define DIFF_HEAT_COLUMNS 48 /* parts of the time of a side */
+#define DIFF_HEAT_ROWS	  25 /* of latencies: half an octave, but for the first */
+
+struct diff_parts {
+	double y[DIFF_HEAT_COLUMNS][DIFF_HEAT_ROWS]; /* miss cycles per base */
+	bool known[DIFF_HEAT_COLUMNS];		     /* there was a sample */
+};
+
+/* Add a sample; @ns: of any clock, 0: unknown */
+void diff_heat_add(struct diff *d, enum compare_side side, __u64 ns, __u32 bucket,
+		   const struct compare_amount *a);
+/* Add counts, whose cycles are divided among the buckets by their middles. */
+void diff_heat_spread(struct diff *d, enum compare_side side, __u64 ns, const __u64 *buckets,
+		      const struct compare_amount *a);
+/* @seconds: of the side, for DIFF_PER_SECOND */
+void diff_heat_parts(const struct diff *d, enum compare_side side, double seconds,
+		     struct diff_parts *out);
+/* The upper edge of a row, in cycles. */
+__u32 diff_heat_edge(unsigned int row);
+
+/* Draw the call chains; @k: as diff_scale(). Return: false if there are none. */
+bool diff_put_flame(FILE *out, const struct diff *d, const struct compare_result *r, double k);
 
 #endif

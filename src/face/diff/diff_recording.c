@@ -87,6 +87,17 @@ static void describe(struct diff_about *a, const struct trace_info *info, enum t
 	a->hardware_filter = info->pmu[pmu].filtered;
 }
 
+static void start_chains(struct diff *d, enum compare_side side, const struct recorded *in)
+{
+	const struct folded_opts opts = { .weight = FOLDED_TOTAL,
+					  .metric = d->metric,
+					  .tasks = in->tasks,
+					  .symbols = in->symbols };
+
+	if (d->html && in->symbols && in->tasks && trace_has_chains(in->head.info))
+		d->folded[side] = folded_new(&opts);
+}
+
 int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *in, struct err *err)
 {
 	struct diff_about *about = &d->about[side];
@@ -97,6 +108,7 @@ int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *
 
 	describe(about, in->head.info, in->kind);
 	snprintf(about->metric, sizeof(about->metric), "%s", metric_name(d->metric));
+	start_chains(d, side, in);
 	finder_start(&cause, d, d->causes, d->n_causes, in);
 	finder_start(&row, d, d->by, d->n_by, in);
 	while ((ret = recorded_next(in, &ev, err)) > 0) {
@@ -121,6 +133,10 @@ int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *
 		}
 		a.base = d->per == DIFF_PER_ACCESS ? a.valid : period;
 		compare_add(d->compare, find(&row, d->compare, &ev, false), k, &a);
+		diff_heat_add(d, side, ev.sample.has_time ? ev.time : 0,
+			      a.valid ? ibs_lat_bucket(lat) : 0, &a);
+		if (d->folded[side])
+			folded_add(d->folded[side], &ev);
 	}
 	finder_end(&cause);
 	finder_end(&row);
