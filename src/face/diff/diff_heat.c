@@ -32,14 +32,13 @@ __u32 diff_heat_edge(unsigned int row)
 /* Join columns in pairs. */
 static void widen(struct diff_heat *h)
 {
-	for (unsigned int i = 0; i < FINE; i++) {
-		const unsigned int from = 2 * i;
-		const bool is = from < FINE;
-
-		h->base[i] = is ? h->base[from] + h->base[from + 1] : 0;
+	for (unsigned int i = 0; i < FINE / 2; i++) {
+		h->base[i] = h->base[2 * i] + h->base[2 * i + 1];
 		for (unsigned int r = 0; r < DIFF_HEAT_ROWS; r++)
-			h->cycles[i][r] = is ? h->cycles[from][r] + h->cycles[from + 1][r] : 0;
+			h->cycles[i][r] = h->cycles[2 * i][r] + h->cycles[2 * i + 1][r];
 	}
+	memset(&h->base[FINE / 2], 0, sizeof(h->base) / 2);
+	memset(&h->cycles[FINE / 2], 0, sizeof(h->cycles) / 2);
 	h->width *= 2;
 	h->n = (h->n + 1) / 2;
 }
