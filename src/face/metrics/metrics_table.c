@@ -187,7 +187,8 @@
 	X(SIMULATED, "ibscope_simulated", GAUGE, "", "1 if samples are SIMULATED, not measured.",  \
 	  VALUE(m->layout.simulated))                                                              \
 	X(SCHEMA, "ibscope_pin_schema", GAUGE, "",                                                 \
-	  "Layout of the pinned counters; another schema starts them from zero.",                  \
+	  "Layout of the pinned counters. A collector of the next schema resumes them; others "    \
+	  "start from zero.",                                                                      \
 	  VALUE(m->schema))                                                                        \
 	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.",            \
 	  LINES(build_info))
