@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as what symbols are read from: an object file and, where its debug link and its build-id
- * name it, a debug file; or a list of the kernel's symbols. No crash, and every address has an answer.
+ * name it, a debug file; or a list of the kernel's symbols, or of generated code. No crash, and every address has an
+ * answer.
  *
- * The first byte says which: 0 an object alone, 1 a list, 255 an object, whose length is in the next two bytes, and the
+ * The first byte says which: 0 an object alone, 1 a list of the kernel's, 2 one of generated code, 255 an object, whose length is in the next two bytes, and the
  * split file d.dwo, else the length of the object in 32 bytes. Every other mutation is of debug information alone.
  */
 #include <elf.h>
@@ -18,6 +19,7 @@
 
 #include "disasm/disasm.h"
 #include "symbols/symbols_kernel.h"
+#include "naming/code_map.h"
 #include "naming/elf_file.h"
 
 #define OFFSETS_MAX 5120
@@ -30,6 +32,7 @@
 #define OBJECT	 "/o"
 #define KALLSYMS "/k"
 #define SPLIT	 "/d.dwo"
+#define CODE_MAP "/m"
 
 static char dir[] = "/tmp/ibscope-fuzz-XXXXXX";
 
@@ -104,6 +107,22 @@ static void read_kallsyms(void)
 		need(!module || *module == '[');
 	}
 	kernel_symbols_close(k);
+}
+
+static void read_code_map(void)
+{
+	int fd = open(path_of(CODE_MAP), O_RDONLY | O_CLOEXEC);
+	char why[160] = "";
+	struct code_map *m = code_map_read(fd, why, sizeof(why));
+
+	need(fd >= 0 && !close(fd));
+	need(m || *why);
+	for (__u64 i = 0; m && i < OFFSETS_MAX; i++) {
+		const char *low = code_map_find(m, i), *high = code_map_find(m, -i);
+
+		need((!low || *low) && (!high || *high));
+	}
+	code_map_free(m);
 }
 
 /* What is read of a function is within the file, whatever it says of itself. */
@@ -204,6 +223,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (*data == 1) {
 		put(KALLSYMS, data + 1, size - 1);
 		read_kallsyms();
+		return 0;
+	}
+	if (*data == 2) {
+		put(CODE_MAP, data + 1, size - 1);
+		read_code_map();
 		return 0;
 	}
 	if (*data == 255) {
