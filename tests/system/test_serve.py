@@ -12,7 +12,7 @@ import time
 import unittest
 
 import ibscope
-from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, residual, run, until
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, free_port, keep_busy, residual, run, until
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
@@ -156,9 +156,14 @@ class Serve(unittest.TestCase):
         """A collector that was killed samples on: everybody says so, and it can be ended."""
         c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')
         self.grows()
+        web = self.exporter()
         c.stop(signal.SIGKILL)
         self.grows()
         until(lambda: json.loads(ctl('--json', 'status').stdout)['orphaned'], 20)
+        until(lambda: web('/-/ready') == 'the collector was killed, and sampling continues without a governor: '
+                                         'start it again, or run `ibscope ctl stop`\n', 20)
+        page = json.loads(web('/api/snapshot.json'))
+        self.assertEqual((page['alive'], page['orphaned']), (False, True))
         p = ctl('status')
         self.assertEqual(p.returncode, 1)
         self.assertRegex(p.stdout, r'collector: orphaned for \d+ s: it was killed, and sampling continues '
@@ -167,6 +172,8 @@ class Serve(unittest.TestCase):
         p = ctl('stop')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
         self.assertEqual(os.listdir(DIR + '/links') + os.listdir(DIR + '/ibs_fetch/links'), [])
+        self.assertEqual(os.listdir(os.path.dirname(CONTROL)), [])     # neither its socket nor a lock
+        until(lambda: web('/-/ready') == 'the collector is not running; its counters are kept and do not change\n', 20)
         seen = snapshot()['ledger']['seen']
         self.assertIn('collector: not running', ctl('status').stdout)
         self.assertIn('\nibscope_collector_orphaned 0\n', self.metrics())
@@ -182,6 +189,7 @@ class Serve(unittest.TestCase):
         self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim').stop(signal.SIGKILL)
         p = ctl('unpin')
         self.assertEqual((p.returncode, p.stderr, os.path.exists(DIR)), (0, '', False))
+        self.assertEqual(os.listdir(os.path.dirname(CONTROL)), [])
         p = ctl('unpin')
         self.assertEqual(p.returncode, 1)
         self.assertIn(f'no collector has pinned anything in {DIR}', p.stderr)
@@ -213,6 +221,15 @@ class Serve(unittest.TestCase):
         self.assertIn('by outcome of fetches', screen)
         c.stop()
         self.collector().wait('starting from zero')
+
+    def exporter(self):
+        """Asks a running one for a path."""
+        port = free_port()
+        p = subprocess.Popen([EXPORTER, '--pin-dir', DIR, '--web.listen-address', f'127.0.0.1:{port}'], stderr=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.terminate)
+        return lambda path: subprocess.run(['curl', '-s', '-m', '20', f'http://127.0.0.1:{port}{path}'],
+                                           capture_output=True, text=True).stdout
 
     def metrics(self):
         return subprocess.run([EXPORTER, '--once', '--pin-dir', DIR, '--detail', 'full'], capture_output=True, text=True).stdout

@@ -440,12 +440,24 @@ static mode_t mode_of(const char *p)
 	return st.st_mode;
 }
 
+static pid_t removes_soon(const char *file)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		usleep(100000);
+		_exit(unlink(file) != 0);
+	}
+	return pid;
+}
+
 static void test_file(void **state)
 {
 	struct err err = {};
 	struct control *first;
 	char parent[96], fresh[128], lock[128];
 	mode_t old = umask(077);
+	pid_t pid;
 	int fd;
 
 	(void)state;
@@ -503,12 +515,19 @@ static void test_file(void **state)
 	assert_int_equal(unlink(fresh), 0);
 	/* two at a time would both find the place free */
 	snprintf(lock, sizeof(lock), "%s.lock", path);
-	assert_int_equal(mode_of(lock), S_IFREG | 0600);
-	fd = open(lock, O_RDWR | O_CLOEXEC);
+	assert_int_equal(access(lock, F_OK), -1); /* not left behind */
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(open_server(0600, &err), -EBUSY);
 	assert_non_null(strstr(err.text, lock));
 	assert_int_equal(access(path, F_OK), -1);
+	/* but a file that was removed locks nobody out, and who waited for it takes the next */
+	pid = removes_soon(lock);
+	assert_int_equal(open_server(0600, &err), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(access(lock, F_OK), -1);
+	control_close(server);
+	server = NULL;
 	close(fd);
 	/* but any user can hold a lock of the directory */
 	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -517,7 +536,7 @@ static void test_file(void **state)
 	control_close(server);
 	server = NULL;
 	close(fd);
-	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(access(lock, F_OK), -1);
 	/* a planted link is not followed */
 	assert_int_equal(symlink("/etc/passwd", lock), 0);
 	assert_int_equal(open_server(0600, &err), -ELOOP);
@@ -526,6 +545,40 @@ static void test_file(void **state)
 	/* one directory only is made */
 	snprintf(path, sizeof(path), "%s/a/b/c", dir);
 	assert_int_equal(open_server(0600, &err), -ENOENT);
+}
+
+/* The socket of a killed collector is removed, but neither one that is in use nor anything else. */
+static void test_cleared(void **state)
+{
+	char lock[128];
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	start();
+	control_clear(path);
+	expect("show\n\n", 6, false, "ok\n");
+	control_close(server);
+	server = NULL;
+	control_clear(path); /* there is none */
+	pid = fork();
+	if (!pid) {
+		struct err err;
+
+		_exit(open_server(0600, &err) != 0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(mode_of(path), S_IFSOCK | 0600);
+	control_clear(path);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_equal(access(lock, F_OK), -1);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	control_clear(path);
+	assert_int_equal(mode_of(path), S_IFREG | 0600);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void refuses_dir(const char *named)
@@ -630,17 +683,10 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_requests),
-		TEST(test_byte_by_byte),
-		TEST(test_limits),
-		TEST(test_slow_clients),
-		TEST(test_turns),
-		TEST(test_time_limit),
-		TEST(test_garbage),
-		TEST(test_asking),
-		TEST(test_file),
-		TEST(test_paths),
-		TEST(test_unsafe_directories),
+		TEST(test_requests),	     TEST(test_byte_by_byte), TEST(test_limits),
+		TEST(test_slow_clients),     TEST(test_turns),	      TEST(test_time_limit),
+		TEST(test_garbage),	     TEST(test_asking),	      TEST(test_file),
+		TEST(test_cleared),	     TEST(test_paths),	      TEST(test_unsafe_directories),
 		TEST(test_closed_to_others),
 	};
 

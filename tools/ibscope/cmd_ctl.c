@@ -449,13 +449,17 @@ static int ask(const struct ctl *c, const char *verb, int argc, char **argv, str
 static int end_sampling(const struct ctl *c, const struct verb *verb, struct err *err)
 {
 	const struct timespec wait = { .tv_nsec = 100000000 };
+	char path[sizeof(((struct ibs_meta *)0)->control)];
 	const char *dir = c->pin_dir ?: IBS_PIN_DIR;
+	bool found = !find_control(c, path, sizeof(path), err);
 	int asked = 0, ret;
 
 	for (int i = 0; i < STOP_S * 10; i++) {
 		ret = orphan_stop(dir, verb->removes, err);
 		if (ret == -ENOENT && i) /* it removed its pins itself, as with --unpin */
 			ret = 0;
+		if (!ret && found)
+			control_clear(path);
 		if (ret != -EBUSY)
 			return ret ? EXIT_FAILED : EXIT_DONE;
 		asked = i ? asked : ask(c, "stop", 0, NULL, err);

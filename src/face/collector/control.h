@@ -102,6 +102,9 @@ void control_run(struct control *c, bool serves);
 /* Removes the socket. Accepts NULL. */
 void control_close(struct control *c);
 
+/* Remove the socket of a collector that was killed; one that somebody listens on stays. */
+void control_clear(const char *path);
+
 /* --- client --- */
 
 struct control_answer {

@@ -12,8 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WAITING 1024 /* connections that were not accepted yet; more fail, or block */
-#define LOCK	".lock"
+#define WAITING	      1024 /* connections that were not accepted yet; more fail, or block */
+#define LOCK	      ".lock"
+#define LOCK_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK))
 
 /* Half a second in total. */
 #define LOCK_TRIES   50
@@ -33,30 +34,54 @@ static int make_directory(const char *path, struct err *err)
 	return trusted_dir_check(dir, true, err);
 }
 
+static void lock_of(const char *path, char lock[LOCK_PATH_MAX])
+{
+	snprintf(lock, LOCK_PATH_MAX, "%s" LOCK, path);
+}
+
+/* Who held a lock may have removed its file meanwhile: then others lock another one. */
+static bool is_at(const char *path, int fd)
+{
+	struct stat there, ours;
+
+	return !lstat(path, &there) && !fstat(fd, &ours) && there.st_dev == ours.st_dev &&
+	       there.st_ino == ours.st_ino;
+}
+
 /*
  * Two collectors that start at the same time would both find the path free. The lock is a file that
  * only its owner may open, since any user can lock a directory. Return: fd, or -errno with @err.
  */
 static int lock_place(const char *path, struct err *err)
 {
-	char lock[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK)];
-	int fd, ret = -EWOULDBLOCK;
+	char lock[LOCK_PATH_MAX];
+	int fd, ret;
 
-	snprintf(lock, sizeof(lock), "%s" LOCK, path);
-	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot open %s: %s", lock, strerror(errno));
-	for (int i = 0; i < LOCK_TRIES && ret == -EWOULDBLOCK; i++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
+	lock_of(path, lock);
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+		if (fd < 0)
+			return err_set(err, -errno, "cannot open %s: %s", lock, strerror(errno));
+		ret = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+		if (!ret && is_at(lock, fd))
 			return fd;
-		ret = -errno;
-		usleep(LOCK_WAIT_US);
+		close(fd);
+		if (ret && ret != -EWOULDBLOCK)
+			return err_set(err, ret, "cannot lock %s: %s", lock, strerror(-ret));
+		usleep(ret ? LOCK_WAIT_US : 0);
 	}
+	return err_set(err, -EBUSY, "another process holds %s: find it with fuser -v %s", lock,
+		       lock);
+}
+
+/* It is needed only while a socket is put there, or taken away. */
+static void unlock_place(const char *path, int fd)
+{
+	char lock[LOCK_PATH_MAX];
+
+	lock_of(path, lock);
+	unlink(lock);
 	close(fd);
-	if (ret == -EWOULDBLOCK)
-		return err_set(err, -EBUSY, "another process holds %s: find it with fuser -v %s",
-			       lock, lock);
-	return err_set(err, ret, "cannot lock %s: %s", lock, strerror(-ret));
 }
 
 /* Remove the socket of a collector that was killed before it could rename it. */
@@ -140,8 +165,25 @@ int control_listen(struct control_place *p, mode_t mode, struct err *err)
 	if (lock < 0)
 		return lock;
 	ret = bind_at(p, mode, err);
-	close(lock);
+	unlock_place(p->path, lock);
 	return ret;
+}
+
+void control_clear(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct err err;
+	int lock;
+
+	if (strlen(path) >= sizeof(addr.sun_path) || access(path, F_OK))
+		return;
+	strcpy(addr.sun_path, path);
+	lock = lock_place(path, &err);
+	if (lock < 0)
+		return;
+	if (!check_place(path, &addr, &err))
+		unlink(path);
+	unlock_place(path, lock);
 }
 
 void control_leave(struct control_place *p)
