@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "control_listen.h"
+#include "control.h"
 
 #include "base/err.h"
 #include "base/trusted_dir.h"
