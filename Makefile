@@ -4,6 +4,7 @@
 #   make demo         install dependencies, build, sample for ten seconds
 #   make check        install dependencies, build, run all tests that this machine can run
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
+#   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
@@ -86,7 +87,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -173,6 +174,9 @@ $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/rep
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(lib) $(WEBLIBS) $(LDLIBS)
 
+# A modelled core that judges estimates.
+$(O)/tests/unit/test_exposed $(O)/tests/unit/exposed_errors: $(patsubst %.c,$(O)/%.o,$(wildcard tests/model/*.c))
+
 tests: $(units) $(helpers) $(corpora) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
@@ -192,6 +196,11 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-san BPF_O=$(O) SAN=address,undefined all tests
 	$(Q)tests/run.py --build $(O) --san $(O)-san
+
+# Two minutes: estimates from IBS registers against a core that knows the truth.
+model: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/exposed_errors
+	$(Q)$(O)/tests/unit/exposed_errors $(CORES) $(OPS)
 
 vmtest: deps
 	$(Q)tools/deps.sh test
