@@ -190,6 +190,27 @@ class Report(unittest.TestCase):
         self.assertEqual(p.returncode, 2)
         self.assertIn('--by prefetch: samples of ibs_fetch do not have that', p.stderr)
 
+    def test_exposed(self):
+        """The recording's loads that retired at once have no count of open requests: those rows are not known."""
+        r = self.report('--by', 'op,src')
+        known = 0
+        for labels, samples in self.sums(['op', 'src'], self.samples).items():
+            row = next(row for row in r['rows'] if tuple(row['labels'].values()) == labels)
+            misses = [s for s in samples if 'dc_miss_lat' in s]
+            waited = [s for s in misses if s['comp_to_ret_ctr'] <= 2]
+            with self.subTest(labels):
+                self.assertFalse([s for s in waited if 'op_dc_miss_open_mem_reqs' in s])
+                self.assertEqual(row['exposed'], 0 if misses and not waited else None)
+                if not misses:
+                    self.assertIsNone(row['blocking'])
+                    continue
+                self.assertAlmostEqual(row['blocking'], sum(s['dc_miss_lat'] for s in waited) /
+                                       sum(s['dc_miss_lat'] for s in misses), 6)
+                known += row['exposed'] is not None
+        self.assertGreater(known, 1)
+        text = run('report', self.file, '--by', 'src', '--columns', 'exposed,blocking', '--sort', 'exposed').stdout
+        self.assertRegex(text, r'(?m)^SOURCE +EXPOSED +BLOCKING$')
+
     def test_order_of_keys(self):
         for by in ('op,src', 'src,op', 'cpu,src,comm'):
             self.assertEqual(self.report('--by', by)['by'], by.split(','))

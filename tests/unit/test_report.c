@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <ibscope/sim.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,10 @@ static const struct trace_pmu pmus[] = {
 	{ .name = "ibs_op/cnt_ctl=1/", .op = true, .period = 1000, .stacks = true },
 	{ .name = "ibs_op//", .op = true, .freq = true, .period = 4000 },
 	{ .name = "ibs_fetch//" },
+	{ .name = "ibs_op/cnt_ctl=0/", .op = true, .period = 1000 },
 };
 static const struct trace_info info = {
-	.format = "test", .source = "sim", .simulated = true, .pmu = pmus, .n_pmus = 3
+	.format = "test", .source = "sim", .simulated = true, .pmu = pmus, .n_pmus = 4
 };
 
 static struct tasks *tasks;
@@ -59,6 +61,10 @@ static void fill(struct trace_event *ev, __u64 n)
 	ibs_sim_op(1, s->cpu, n, CAPS, s->op.reg);
 	if (n % 5 == 0 && s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_LD_OP)
 		s->op.reg[IBS_OP_DATA3] |= IBS_OP_DATA3_SW_PF; /* the simulation has none */
+	if (r >> 56 & 1) { /* it retired at once; the simulation has no open requests, either */
+		s->op.reg[IBS_OP_DATA] &= ~0xfffcull;
+		s->op.reg[IBS_OP_DATA3] |= (r >> 57 & 63) << 26;
+	}
 	s->op.reg[IBS_DC_LINADDR] = 0x7f0000000000 + (r >> 20 & 0x1ff);
 	s->op.reg[IBS_DC_PHYSADDR] = 0x100000 + (r >> 20 & 0x1ff);
 }
@@ -225,6 +231,32 @@ static __u64 check_row(const struct report_row *row, const struct report_opts *o
 	return n;
 }
 
+/* Sums of the loads of a row, from the documents' fields. */
+static void check_exposed(const struct report_row *row, const struct report_opts *opts)
+{
+	__u64 missed = 0, blocking = 0, exposed = 0, unexposed = 0;
+
+	for (int i = 0; i < SAMPLES; i++) {
+		const struct trace_sample *s = &samples[i].sample;
+		const __u64 data3 = s->op.reg[IBS_OP_DATA3], open = data3 >> 26 & 63;
+		const __u64 cycles = (data3 >> 32 & 0xffff) * (s->pmu ? 1 : 1000);
+
+		if (samples[i].kind != TRACE_SAMPLE_OP || !same_labels(row, &samples[i], opts) ||
+		    !(data3 & 1) || !(data3 >> 7 & 1) || data3 >> 14 & 1 || data3 >> 21 & 1)
+			continue;
+		missed += cycles;
+		if ((s->op.reg[IBS_OP_DATA] & 0xffff) > 2)
+			continue;
+		blocking += cycles;
+		unexposed += !open;
+		exposed += open ? (data3 >> 32 & 0xffff) / open * (s->pmu ? 1 : 1000) : 0;
+	}
+	assert_int_equal(row->missed, missed);
+	assert_int_equal(row->blocking, blocking);
+	assert_int_equal(row->exposed, exposed);
+	assert_int_equal(row->unexposed, unexposed);
+}
+
 static struct report *make(const char *by, enum ibs_metric metric, bool phys)
 {
 	struct report_opts opts = { .metric = metric,
@@ -259,6 +291,7 @@ static void test_model(void **state)
 		assert_int_equal(report_table(r, &order, &t), 0);
 		for (size_t k = 0; k < t.n; k++) {
 			n += check_row(&t.rows[k], t.opts);
+			check_exposed(&t.rows[k], t.opts);
 			if (k)
 				assert_true(!t.rows[k].valid || t.rows[k - 1].sum >= t.rows[k].sum);
 		}
@@ -270,6 +303,50 @@ static void test_model(void **state)
 }
 
 /* What is cut off is not lost. */
+/* Exposed cycles of a single sample of event @pmu; NAN: not known. */
+static double exposed_of(unsigned int pmu, __u64 data, __u64 data3, __u32 quirks)
+{
+	const struct report_opts opts = { .by = { LABEL_OP }, .n_by = 1, .info = &info };
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP };
+	struct ibs_op_sample *op = &ev.sample.op;
+	struct report_table t;
+	struct report *r;
+	double v;
+
+	ev.sample.pmu = pmu;
+	op->cpu = (struct ibs_cpu){ .caps = CAPS, .quirks = quirks };
+	op->present = (1u << IBS_OP_REG_FIXED) - 1;
+	op->reg[IBS_OP_DATA] = data;
+	op->reg[IBS_OP_DATA3] = data3;
+	assert_int_equal(report_new(&opts, &r, NULL), 0);
+	assert_int_equal(report_add(r, &ev), 0);
+	assert_int_equal(report_table(r, &(struct report_order){ .sort = TABLE_EXPOSED }, &t), 0);
+	v = report_value(&t, &t.rows[0], TABLE_EXPOSED);
+	assert_true(isnan(v) == isnan(report_value(&t, &t.total, TABLE_EXPOSED)));
+	report_table_free(&t);
+	report_free(r);
+	return v;
+}
+
+static void test_exposed(void **state)
+{
+	const __u64 load = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | 300ull << 32;
+	const __u64 joined = load | 3 << 26 | IBS_OP_DATA3_NO_MAB;
+
+	(void)state;
+	assert_true(exposed_of(0, 1, load | 3 << 26, 0) == 100 * 1000);
+	assert_true(exposed_of(0, 9, load | 3 << 26, 0) == 0);
+	assert_true(exposed_of(0, 9, load, 0) == 0);
+	assert_true(isnan(exposed_of(0, 1, load, 0)));
+	assert_true(exposed_of(0, 1, joined, 0) == 100 * 1000);
+	assert_true(isnan(exposed_of(0, 1, joined, IBS_QUIRK_OP_1293)));
+	assert_true(isnan(exposed_of(0, 1, IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_DC_MISS, 0)));
+	assert_true(isnan(exposed_of(0, 1, IBS_OP_DATA3_LD_OP, 0)));
+	/* a period that is not known, and cycles rather than ops */
+	assert_true(isnan(exposed_of(1, 1, load | 3 << 26, 0)));
+	assert_true(isnan(exposed_of(3, 1, load | 3 << 26, 0)));
+}
+
 static void test_rest(void **state)
 {
 	const struct report_order orders[] = {
@@ -441,11 +518,9 @@ static void test_folded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_space),
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_absent_registers),
+		cmocka_unit_test(test_model),  cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_rest),   cmocka_unit_test(test_space),
+		cmocka_unit_test(test_parse),  cmocka_unit_test(test_absent_registers),
 		cmocka_unit_test(test_folded),
 	};
 

@@ -153,6 +153,9 @@ struct report_row {
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote; /* of ibs_fetch `dram` is what missed all caches */
 	__u64 hitm, stateful, cached;	   /* as in struct table_row; of `all` hitm and state_n */
+	/* the same of loads with a valid DcMissLat, and of those that retirement waited for; exposed cycles;
+	   loads of which they are not known */
+	__u64 missed, blocking, exposed, unexposed;
 	/* physical pages; 0: unknown, or several rows. Those whose nodes are known, and report_cells.c */
 	__u32 pages, placed, misplaced;
 	double price;		  /* see report_cells.c; NAN: no local memory to compare with */

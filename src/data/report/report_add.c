@@ -7,6 +7,8 @@
 
 #include "table/table.h"
 
+#include <ibscope/exposed.h>
+
 int report_new(const struct report_opts *opts, struct report **out, struct err *err)
 {
 	struct report *r = xcalloc(1, sizeof(*r));
@@ -174,6 +176,24 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(w.lat), 1);
 }
 
+/* Whatever latency the report is of. Without a period, latencies stand for themselves. */
+static void add_exposed(struct sums *s, const struct ibs_op_sample *op, __u64 period)
+{
+	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA3;
+	const __u64 data = op->reg[IBS_OP_DATA], data3 = op->reg[IBS_OP_DATA3], n = period ?: 1;
+	__u64 cycles;
+
+	if ((op->present & need) != need || !ibs_op_dc_miss_lat_valid(data3))
+		return;
+	cycles = n * ibs_op_metric(IBS_METRIC_DC_MISS_LAT, op->reg, data3);
+	s->missed += cycles;
+	s->blocking += ibs_op_blocked(data) ? cycles : 0;
+	if (ibs_op_exposed_valid(op->cpu.quirks, data, data3))
+		s->exposed += n * ibs_op_exposed(data, data3);
+	else
+		s->unexposed++;
+}
+
 static void add_access(struct report *r, struct sums *s, const struct ibs_op_sample *op)
 {
 	__u64 addr;
@@ -262,10 +282,12 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->no_estimate |= !period;
 	if (r->opts.pages && ev->kind == TRACE_SAMPLE_OP)
 		report_pages_add(r, row, ev);
-	if (ev->kind == TRACE_SAMPLE_OP)
+	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);
-	else
+		add_exposed(s, &t->op, period);
+	} else {
 		add_fetch(r, s, ev);
+	}
 	add_latency(r, row, ev, period);
 	if (r->opts.cpus && t->has_cpu)
 		s->cpus += report_count(r, row, CELL_CPU, of_part(r, t->cpu), 1);

@@ -18,6 +18,10 @@
 	X(VALID, "valid", 0, 0, r->valid, "samples with a valid latency")                        \
 	X(CYCLES, "miss_cycles", 0, 0, if_known(!r->valid || r->has_estimated, r->cycles),       \
 	  "latency x ops that a sample represents")                                              \
+	X(EXPOSED, "exposed", 0, COLUMN_OF_OP, exposed(r),                                       \
+	  "estimated cycles that retirement waited for loads that missed; events of ops only")   \
+	X(BLOCKING, "blocking", COLUMN_DIGITS, COLUMN_OF_OP, ratio(r->blocking, r->missed),      \
+	  "share of the miss cycles of loads that retired as soon as their data came")           \
 	X(SHARE, "share", COLUMN_DIGITS, 0, share_of(t, r),                                      \
 	  "share of all miss cycles; of all latencies if a period is unknown")                   \
 	X(DRAM, "dram", COLUMN_DIGITS, COLUMN_OF_OP, if_known(!fetch, ratio(r->dram, r->known)), \
@@ -77,6 +81,13 @@ static double if_known(bool known, double v)
 static double ratio(double part, double all)
 {
 	return all ? part / all : (double)NAN;
+}
+
+/* exposed.h: what an event that counts cycles samples says nothing of it. */
+static double exposed(const struct report_row *r)
+{
+	return if_known(r->missed && !r->unexposed && r->has_estimated && r->units == REPORT_OPS,
+			r->exposed);
 }
 
 /* Where a period is unknown, latencies stand for themselves. */

@@ -88,6 +88,10 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.dram = s->dram,
 		.remote = s->remote,
 		.hitm = s->hitm,
+		.missed = s->missed,
+		.blocking = s->blocking,
+		.exposed = s->exposed,
+		.unexposed = s->unexposed,
 		.stateful = s->stateful,
 		.cached = s->cached,
 	};
@@ -113,6 +117,10 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->dram += row->dram;
 	to->remote += row->remote;
 	to->hitm += row->hitm;
+	to->missed += row->missed;
+	to->blocking += row->blocking;
+	to->exposed += row->exposed;
+	to->unexposed += row->unexposed;
 	to->stateful += row->stateful;
 	to->cached += row->cached;
 	to->price += row->price;
