@@ -30,8 +30,9 @@
 #include <ibscope/op.h>
 
 /*
- * The largest CompToRet, in cycles, of an op that retires at once. Published samples of Zen 4 have 1
- * and 2; no document has the minimum. In the model it is 1, and 2 makes hardly a difference.
+ * The largest CompToRet, in cycles, of an op that retires at once. No document has the minimum; four
+ * published samples (tests/data/seed.jsonl) have 1, 2, 2 and 512. In the model it is 1, and 2 makes
+ * hardly a difference. `ibscope report --metric comp_to_ret` shows the values of a machine.
  */
 #define IBS_EXPOSED_COMP_TO_RET 2
 
