@@ -99,6 +99,41 @@ class Filtered(unittest.TestCase):
                     self.assertRegex(table, r'near-cache +65\.3%')
 
 
+class Exposed(unittest.TestCase):
+    """All loads of this recording retired at once; four requests were open, or no number of them is known."""
+
+    def report(self, event, *more, args=('--json',)):
+        make = os.path.join(os.path.dirname(MAKE), 'make_lines')
+        with tempfile.NamedTemporaryFile() as f:
+            subprocess.run([make, f.name, 'known', event, *more], check=True)
+            p = run('report', '--by', 'src', *args, f.name, env=dict(os.environ, COLUMNS='200'))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout
+
+    def test_known(self):
+        r = json.loads(self.report('ibs_op/cnt_ctl=1/', 'open'))
+        for row in r['rows'] + [r['total']]:
+            self.assertEqual(row['exposed'], row['miss_cycles'] / 4 if row['valid'] else None, row)
+            self.assertEqual(row['blocking'], 1 if row['valid'] else None, row)
+        self.assertEqual(r['total']['exposed'], 720 * 200 * 1000 / 4)
+
+    def test_text(self):
+        """Where it is known, the text has it beside the miss cycles."""
+        text = self.report('ibs_op/cnt_ctl=1/', 'open', args=())
+        self.assertRegex(text, r'(?m)^SOURCE +SAMPLES +MISS CYCLES +EXPOSED ')
+        self.assertRegex(text, r'(?m)^near-cache +470 +94\.0 M +23\.5 M ')
+        self.assertRegex(text, r'(?m)^total +1,403 +144 M +36\.0 M ')
+
+    def test_unknown(self):
+        for event, more in (('ibs_op/cnt_ctl=0/', ['open']), ('ibs_op//', ['open']),
+                            ('ibs_op/cnt_ctl=1,l3missonly=1/', ['open']), ('ibs_op/cnt_ctl=1/', [])):
+            with self.subTest(event, more=more):
+                r = json.loads(self.report(event, *more))
+                self.assertEqual({row['exposed'] for row in r['rows'] + [r['total']]}, {None})
+                self.assertEqual(r['total']['blocking'], 1)
+                self.assertNotIn('EXPOSED', self.report(event, *more, args=()))
+
+
 class Report(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

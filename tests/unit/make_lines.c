@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_lines FILE known [WITH]: simulated samples of lines that are shared in known ways, see below.
+ * make_lines FILE known [WITH [open]]: simulated samples of lines that are shared in known ways, see below.
  * WITH is the event or the selection that the file says it was recorded with; or "zen3", "bare" (no
- * ranges of memory), "virtual" (no physical addresses), "nowhere" (no addresses).
+ * ranges of memory), "virtual" (no physical addresses), "nowhere" (no addresses). With "open", loads that missed have
+ * four open requests, else no number of them.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE many SAMPLES: as many lines as there may be.
  * make_lines FILE numa SAMPLES SEED: random accesses to the memory of three nodes, and of none.
@@ -54,7 +55,7 @@ struct access {
 static struct recording *out;
 static const struct cpu *cpu = &zen4;
 static __u64 now = 1000000000ull, written;
-static bool no_phys, no_addr;
+static bool no_phys, no_addr, has_open;
 
 static void add(const struct access *a)
 {
@@ -76,7 +77,7 @@ static void add(const struct access *a)
 	if (a->from != L1)
 		data3 |= IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS;
 	if (a->load && a->from != L1)
-		data3 |= (__u64)a->lat << 32;
+		data3 |= (__u64)a->lat << 32 | (has_open ? 4ull << 26 : 0);
 	rec = (struct ibs_record){
 		.time = now,
 		.cgroup_id = a->tgid - PROCESS + 1,
@@ -331,6 +332,7 @@ int main(int argc, char **argv)
 	/* an event or a selection that the file says it was recorded with; or a processor */
 	if (random || nodes || !strcmp(argv[2], "many"))
 		argc = 3;
+	has_open = argc > 4 && !strcmp(argv[4], "open");
 	if (argc > 3 && !strncmp(argv[3], "ibs_op/", 7))
 		snprintf(pmu.name, sizeof(pmu.name), "%s", argv[3]);
 	else if (argc > 3 && !strcmp(argv[3], "zen3"))

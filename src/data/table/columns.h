@@ -84,7 +84,7 @@ enum {
 	X(PAGES, "PAGES", 0, COUNT)                     \
 	X(MISPLACED, "MISPLACED", 0, COUNT)             \
 	X(IMBALANCE, "IMBALANCE", 9, RATIO)             \
-	X(EXPOSED, "EXPOSED", 0, CYCLES)                \
+	X(EXPOSED, "EXPOSED", 8, CYCLES)                \
 	X(BLOCKING, "BLOCKING", 0, PERCENT)             \
 	X(HITM_CCX, "HITM CCX", 2, COUNT)               \
 	X(HITM_NEAR, "HITM NEAR", 3, COUNT)             \

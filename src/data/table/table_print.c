@@ -384,6 +384,8 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (c == TABLE_IMBALANCE)
 			useless = !t->spread;
+		if (c == TABLE_EXPOSED)
+			useless = true; /* beside miss cycles */
 		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))
 			useless = true;
 		if (c == TABLE_TREND)
@@ -392,6 +394,8 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			useless = width < NARROW; /* the trend needs the room */
 		if (column_rank(c) && !useless)
 			out[n++] = c;
+		if (c == TABLE_CYCLES && !isnan(table_value(t, &t->total, TABLE_EXPOSED)))
+			out[n++] = TABLE_EXPOSED;
 	}
 	return n;
 }
