@@ -330,6 +330,58 @@ static void test_guessers(void **state)
 	web_auth_close(a);
 }
 
+/* bcrypt uses 72 bytes. What is longer must not be copied, and is not the password that it begins with. */
+static void test_long_passwords(void **state)
+{
+	static const struct {
+		size_t n;
+		enum web_auth_result result;
+	} rows[] = { { 71, WEB_AUTH_WAIT }, { 72, WEB_AUTH_WAIT }, { 73, WEB_AUTH_NO },
+		     { 74, WEB_AUTH_NO },   { 500, WEB_AUTH_NO },  { 8000, WEB_AUTH_NO } };
+	static char password[8001];
+	struct web_auth *a = web_auth_open(&of_alice);
+	double now = 1000;
+	bool right;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		memset(password, 'x', rows[i].n);
+		password[rows[i].n] = 0;
+		assert_int_equal(ask(a, "10.0.0.1", password, &password[i]), rows[i].result);
+	}
+	assert_ptr_equal(step(a, &now, &right), &password[0]);
+	assert_false(right);
+	assert_ptr_equal(step(a, &now, &right), &password[1]);
+	assert_false(right);
+	assert_true(web_auth_wait_s(a, now) < 0);
+	web_auth_close(a);
+}
+
+/* After a hash nobody's is computed for as long as it took, and none of its address for three times as long. */
+static void test_rest(void **state)
+{
+	struct web_auth *a = web_auth_open(&of_alice);
+	double now = 1000, all, own;
+	int who[3];
+	bool right;
+
+	(void)state;
+	assert_int_equal(ask(a, "10.0.0.1", "guess", &who[0]), WEB_AUTH_WAIT);
+	assert_int_equal(ask(a, "10.0.0.1", "guess", &who[1]), WEB_AUTH_WAIT);
+	assert_ptr_equal(web_auth_step(a, now, &right), &who[0]);
+	own = web_auth_wait_s(a, now);
+	assert_int_equal(ask(a, "10.0.0.2", "guess", &who[2]), WEB_AUTH_WAIT);
+	all = web_auth_wait_s(a, now);
+	assert_true(all > 0);
+	assert_float_equal(own / all, (1.0 + WEB_AUTH_ADDRESS_REST) / (1.0 + WEB_AUTH_REST), 1e-3);
+	/* the other address comes first, and its rest does not end that of this one */
+	assert_null(web_auth_step(a, now + all / 2, &right));
+	assert_ptr_equal(web_auth_step(a, now + all, &right), &who[2]);
+	assert_true(web_auth_wait_s(a, now + all) > 0);
+	web_auth_cancel(a, &who[1]);
+	web_auth_close(a);
+}
+
 static void test_hosts(void **state)
 {
 	static const char *const local[] = { "localhost",  "LOCALHOST:9950", "127.0.0.1:9950",
@@ -371,6 +423,8 @@ int main(void)
 		R(test_bad_config),
 		cmocka_unit_test(test_passwords),
 		cmocka_unit_test(test_guessers),
+		cmocka_unit_test(test_long_passwords),
+		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_hosts),
 	};
 
