@@ -121,6 +121,85 @@ static void test_differences(void **unused)
 	baseline_free(&last);
 }
 
+/* Give the slot of a group to another one; its counts are then those of `other`. */
+static void fold(unsigned int group, __u64 new_owner)
+{
+	__u64 *slot = series + (size_t)group * layout.words;
+
+	for (__u32 w = 0; w < layout.words; w++)
+		series[w] += slot[w];
+	memset(slot, 0, layout.words * sizeof(*slot));
+	owners[group] = (struct ibs_slot_owner){ .key.cgroup_id = new_owner, .used = !!new_owner };
+}
+
+static void add_samples(unsigned int group, int n)
+{
+	const __u64 regs[IBS_OP_REG_FIXED] = { 0 }; /* an op without memory access */
+
+	for (int i = 0; i < n; i++)
+		add_sample(0, group, regs);
+	series[group * layout.words + IBS_TLB_L2_MISS] += n;
+}
+
+static void check_group(const struct snapshot *s, __u32 slot, __u64 cgroup_id, __u64 samples)
+{
+	size_t g = 0;
+
+	while (g < s->n_groups && s->groups[g].slot != slot)
+		g++;
+	assert_in_range(g, 0, s->n_groups - 1);
+	assert_int_equal(s->groups[g].key.cgroup_id, cgroup_id);
+	assert_int_equal(s->groups[g].n_series, 1);
+	assert_int_equal(s->groups[g].series[0].samples, samples);
+	assert_int_equal(s->groups[g].tlb.l2_miss, samples);
+}
+
+/* A slot that was folded counts for another cgroup from zero on: nothing of the one before is subtracted. */
+static void test_new_owner(void **state_)
+{
+	const struct counts c = { .owners = owners,
+				  .series = series,
+				  .state = state,
+				  .n_cpus = 1,
+				  .shards = 1,
+				  .max_slots = GROUPS + 1,
+				  .period = PERIOD,
+				  .tlb = true,
+				  .layout = &layout };
+	struct snapshot head = {}, was, now, got, want;
+	struct baseline last = {};
+	struct err err;
+
+	(void)state_;
+	memset(owners, 0, sizeof(owners));
+	memset(series, 0, (size_t)SHARDS * (GROUPS + 1) * layout.words * sizeof(*series));
+	memset(state->cpu, 0, sizeof(*state->cpu));
+	fold(1, 101);
+	fold(3, 303);
+	add_samples(1, 7);
+	add_samples(3, 4);
+	assert_int_equal(interval_read(&last, &c, &head, &got, &err), 1);
+	assert_int_equal(counts_read(&c, &was, &err), 0);
+	/* more samples than the one before had, and a cgroup that comes back to another slot */
+	fold(1, 202);
+	fold(3, 0);
+	fold(2, 303);
+	add_samples(1, 9);
+	add_samples(2, 5);
+	assert_int_equal(counts_read(&c, &now, &err), 0);
+	snapshot_diff(&now, &was, &want);
+	assert_int_equal(interval_read(&last, &c, &head, &got, &err), 0);
+	for (int k = 0; k < 2; k++) {
+		check_group(k ? &want : &got, 1, 202, 9);
+		check_group(k ? &want : &got, 2, 303, 5);
+	}
+	snapshot_free(&want);
+	snapshot_free(&now);
+	snapshot_free(&was);
+	snapshot_free(&got);
+	baseline_free(&last);
+}
+
 /* Under a hardware filter a sample stands for the ops of one tag, as far as those are known. */
 static void test_weight(void **unused)
 {
@@ -178,6 +257,7 @@ static int tear_down(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences),
+					    cmocka_unit_test(test_new_owner),
 					    cmocka_unit_test(test_weight) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
