@@ -251,6 +251,44 @@ static void test_cases(void **state)
 	}
 }
 
+/* The command's cgroup is one more, and has no minimum of its own. */
+static void test_command(void **state)
+{
+	static char *container[] = { "web:400" };
+	static const struct {
+		char **cgroups, **containers;
+		__u32 min_lat;
+		const char *alone, *with_command;
+		bool cgroup_alone, cgroup_with_command;
+	} rows[] = {
+		{ NULL, NULL, 0, "ibs_op//", "ibs_op//", false, true },
+		{ NULL, NULL, 300, "ibs_op/ldlat=256/", "ibs_op/ldlat=256/", false, true },
+		{ one, NULL, 0, "ibs_op//", "ibs_op//", true, false },
+		{ NULL, container, 0, "ibs_op/ldlat=384/", "ibs_op//", true, false },
+		{ NULL, container, 300, "ibs_op/ldlat=384/", "ibs_op/ldlat=256/", true, false },
+		{ min, NULL, 300, "ibs_op/ldlat=256/", "ibs_op/ldlat=256/", true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (int command = 0; command < 2; command++) {
+			struct given g = { .o = { .cgroups = rows[i].cgroups,
+						  .n_cgroups = rows[i].cgroups != NULL,
+						  .containers = rows[i].containers,
+						  .n_containers = rows[i].containers != NULL },
+					   .c.command = command };
+			char text[EVENT_TEXT_MAX];
+
+			g.o.sel.min_lat = rows[i].min_lat;
+			make(&g, "zen6:7.2", "ibs_op//", ALL);
+			event_print(&g.result, text, sizeof(text));
+			assert_string_equal(text, command ? rows[i].with_command : rows[i].alone);
+			assert_int_equal(g.plan.cgroup, command ? rows[i].cgroup_with_command
+								: rows[i].cgroup_alone);
+		}
+	}
+}
+
 /* --- all machines, random selections and samples --- */
 
 static __u64 seed = 1;
@@ -449,9 +487,8 @@ static void test_parse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cases),
-		cmocka_unit_test(test_loses_nothing),
-		cmocka_unit_test(test_stages),
+		cmocka_unit_test(test_cases),	      cmocka_unit_test(test_command),
+		cmocka_unit_test(test_loses_nothing), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_parse),
 	};
 
