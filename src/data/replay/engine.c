@@ -332,6 +332,10 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 	core_state(e)->complex = task->complex;
 	core_state(e)->node = task->node;
 	out = select_task(e, e->config.task_select);
+	/* a cgroup's own minimum latency tests registers, too */
+	if (out == IBS_OUTCOME_AGGREGATED && !regs && e->config.task_select & IBS_TASK_CGROUP &&
+	    core_state(e)->min_lat)
+		out = IBS_OUTCOME_FILTERED_LAT;
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
 		out = regs_select(e, regs, &at, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
