@@ -183,6 +183,27 @@ static void test_not_updated(void **state)
 	cgroup_tree_close(t);
 }
 
+/* A cgroup that was removed and made again, in a moment that no event tells of yet, is another one. */
+static void test_made_again(void **state)
+{
+	struct cgroup_tree *t = usual();
+	uint64_t first = ino("/a/b/c"), second;
+
+	(void)state;
+	assert_true(cgroup_tree_alive(t, first));
+	make("/again"); /* before the other goes: plain file systems use a number again */
+	second = ino("/again");
+	rmdir(at("/a/b/c"));
+	assert_int_equal(rename(at("/again"), at("/a/b/c")), 0);
+	assert_false(cgroup_tree_alive(t, first));
+	assert_true(cgroup_tree_died(t, first, 0));
+	cgroup_tree_update(t);
+	assert_true(cgroup_tree_alive(t, second));
+	assert_false(cgroup_tree_alive(t, first));
+	check_path(t, second, "/a/b/c");
+	cgroup_tree_close(t);
+}
+
 static void test_moved(void **state)
 {
 	struct cgroup_tree *t = usual();
@@ -590,9 +611,10 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_scan), T(test_life),	   T(test_not_updated), T(test_moved), T(test_find),
-		T(test_v1),   T(test_deep),	   T(test_user),	T(test_churn), T(test_many),
-		T(test_died), T(test_few_watches), T(test_no_inotify),
+		T(test_scan),	    T(test_life),	T(test_not_updated), T(test_moved),
+		T(test_find),	    T(test_v1),		T(test_deep),	     T(test_user),
+		T(test_churn),	    T(test_many),	T(test_died),	     T(test_few_watches),
+		T(test_no_inotify), T(test_made_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
