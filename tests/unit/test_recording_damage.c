@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "recording/recording.h"
+#include "recording/recording_columns.h"
 #include "recording/recording_format.h"
 #include "recording_gen.h"
 
@@ -457,6 +458,93 @@ static void test_lies(void **state)
 	free(copy);
 }
 
+/* The intact file with other data in one block. Return: malloc()ed, *n bytes. */
+static unsigned char *with_data(const struct intact *f, const struct piece *p,
+				const unsigned char *data, size_t bytes, size_t *n)
+{
+	const size_t head = sizeof(struct recording_block);
+	struct recording_block h;
+	unsigned char *copy;
+
+	*n = f->n - (p->end - p->begin) + head + bytes;
+	copy = malloc(*n);
+	memcpy(copy, f->bytes, p->begin + head);
+	memcpy(copy + p->begin + head, data, bytes);
+	memcpy(copy + p->begin + head + bytes, f->bytes + p->end, f->n - p->end);
+	memcpy(&h, copy + p->begin, sizeof(h));
+	assert_int_equal(h.flags, 0);
+	h.bytes = h.raw_bytes = bytes;
+	seal(copy + p->begin, &h);
+	return copy;
+}
+
+/* Of a block whose last event is wrong, none is used. */
+static void test_wrong_event(void **state)
+{
+	const struct intact *f = &files[0];
+	bool whole[MAX_BLOCKS];
+
+	(void)state;
+	for (unsigned int i = 0; i < f->n_pieces; i++) {
+		const struct piece *p = &f->pieces[i];
+		const unsigned char *data = f->bytes + p->begin + sizeof(struct recording_block);
+		const size_t bytes = p->end - p->begin - sizeof(struct recording_block);
+
+		if (p->type != RECORDING_EVENTS)
+			continue;
+		for (size_t cut = 1; cut < 12; cut++) {
+			size_t n;
+			unsigned char *copy = with_data(f, p, data, bytes - cut, &n);
+
+			memset(whole, 1, sizeof(whole));
+			whole[i] = false;
+			check(f, whole, copy, n, true);
+			free(copy);
+		}
+	}
+}
+
+/* Records of all registers have two columns of their own: with one of them a block says nothing. */
+static void test_half_raw(void **state)
+{
+	static const struct {
+		__u32 columns;
+		bool whole;
+	} rows[] = {
+		{ 1U << RECORDING_COLUMN_RAW_BYTES, false },
+		{ 1U << RECORDING_COLUMN_RAW_CAPS, false },
+		{ 1U << RECORDING_COLUMN_RAW_BYTES | 1U << RECORDING_COLUMN_RAW_CAPS, true },
+	};
+	static unsigned char data[RECORDING_BLOCK_MAX];
+	static struct recording_columns c;
+	const struct intact *f = &files[0];
+	bool whole[MAX_BLOCKS];
+	unsigned int i = 0;
+
+	(void)state;
+	while (f->pieces[i].type != RECORDING_SAMPLES)
+		i++;
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		const struct piece *p = &f->pieces[i];
+		const size_t head = sizeof(struct recording_block);
+		unsigned char *copy;
+		size_t n;
+
+		assert_null(recording_columns_decode(&c, p->n, f->bytes + p->begin + head,
+						     p->end - p->begin - head));
+		c.present |= rows[r].columns;
+		for (unsigned int k = 0; k < p->n; k++) {
+			c.v[RECORDING_COLUMN_RAW_BYTES][k] = IBS_OP_RAW_MIN;
+			c.v[RECORDING_COLUMN_RAW_CAPS][k] = 0xbff;
+		}
+		copy = with_data(f, p, data, recording_columns_encode(&c, data), &n);
+		memset(whole, 1, sizeof(whole));
+		whole[i] = rows[r].whole;
+		check(f, whole, copy, n, true);
+		free(copy);
+	}
+}
+
 /* A head in every 40 bytes, each of a large block that is damaged: not to be tried for ever. */
 static void test_heads_within_heads(void **state)
 {
@@ -500,6 +588,8 @@ int main(void)
 		cmocka_unit_test(test_recording_within),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_wrong_event),
+		cmocka_unit_test(test_half_raw),
 		cmocka_unit_test(test_heads_within_heads),
 	};
 
