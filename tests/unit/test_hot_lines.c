@@ -415,11 +415,57 @@ static void test_sharing(void **state)
 	close_engines();
 }
 
+/* The most samples of a line without details, of one set that is filled in by hand. */
+static void test_hidden(void **state)
+{
+	static const struct {
+		struct ibs_line_count count[IBS_LINE_WAYS];
+		__u64 detail[3]; /* lines that have details */
+		__u64 hidden;
+	} rows[] = {
+		/* all have details: one that lost its place may have had as many as the least */
+		{ { { 1 << IBS_LINE_HAND | 1, 90 },
+		    { 2 << IBS_LINE_HAND | 2, 40 },
+		    { 3 << IBS_LINE_HAND | 3, 70 },
+		    { 3 << IBS_LINE_HAND | 3, 70 } },
+		  { 1, 2, 3 },
+		  40 },
+		/* there is a free place */
+		{ { { 1 << IBS_LINE_HAND | 1, 90 }, { 2 << IBS_LINE_HAND | 2, 40 } }, { 1, 2 }, 0 },
+		/* the details of the second were taken over by another line */
+		{ { { 1 << IBS_LINE_HAND | 1, 90 }, { 2 << IBS_LINE_HAND | 2, 40 } },
+		  { 1, 9 },
+		  40 },
+		/* never had any */
+		{ { { 1 << IBS_LINE_HAND | 1, 90 }, { 2 << IBS_LINE_HAND, 40 } }, { 1 }, 40 },
+		{ { { 1 << IBS_LINE_HAND, 90 }, { 2 << IBS_LINE_HAND | 1, 40 } }, { 2 }, 90 },
+	};
+	struct ibs_lines *l = calloc(1, IBS_LINES_BYTES((size_t)1));
+
+	(void)state;
+	assert_non_null(l);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct hot_table table = { l, 0 };
+		const struct hot_tables t = { .table = &table, .n = 1, .sets = 1, .period = 1 };
+		struct hot_window *w;
+
+		memcpy(l->count, rows[i].count, sizeof(rows[i].count));
+		for (int k = 0; k < 3; k++)
+			l->detail[k].line = rows[i].detail[k];
+		w = hot_window_new(&t, SIZE_MAX);
+		if (w->hidden != rows[i].hidden)
+			fail_msg("row %zu: %llu", i, (unsigned long long)w->hidden);
+		free(w);
+	}
+	free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_feed),
 		cmocka_unit_test(test_sharing),
+		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_recall),
 	};
 
