@@ -264,6 +264,65 @@ static void test_fold_twins(void **state)
 	close_twin(s);
 }
 
+/* The slot of a cgroup. */
+static __u32 slot_of(const struct sampler *s, __u64 cgroup_id)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u32 slot = 1;
+
+	while (slot < s->max_slots && owners[slot].key.cgroup_id != cgroup_id)
+		slot++;
+	assert_in_range(slot, 1, s->max_slots - 1);
+	return slot;
+}
+
+struct inheritance {
+	__u32 from, to;
+};
+
+static __u32 successor(void *arg, __u32 slot)
+{
+	const struct inheritance *i = arg;
+
+	return slot == i->from ? i->to : 0;
+}
+
+static __u64 samples_of(struct sampler *s, __u64 cgroup_id)
+{
+	struct snapshot snap;
+	__u64 n = 0;
+
+	snapshot(s, &snap);
+	for (size_t g = 0; g < snap.n_groups; g++)
+		for (size_t i = 0; i < snap.groups[g].n_series; i++)
+			if (snap.groups[g].other ? !cgroup_id
+						 : snap.groups[g].key.cgroup_id == cgroup_id)
+				n += snap.groups[g].series[i].samples;
+	snapshot_free(&snap);
+	return n;
+}
+
+/* What a dead cgroup leaves goes to its successor, or without one to `other`. */
+static void test_fold_into(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	__u64 dead[] = { cg(100), cg(101), 0 };
+	struct inheritance i;
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, 100, 1, 5, &total);
+	run_cgroups(s, 101, 1, 7, &total);
+	run_cgroups(s, 102, 1, 9, &total);
+	i = (struct inheritance){ slot_of(s, cg(100)), slot_of(s, cg(102)) };
+	sampler_fold_into(s, successor, &i);
+	assert_int_equal(sampler_fold(s, dead_in, dead), 2);
+	assert_int_equal(samples_of(s, cg(102)), 5 + 9);
+	assert_int_equal(samples_of(s, 0), 7);
+	assert_int_equal(samples_of(s, cg(100)), 0);
+	close_twin(s);
+}
+
 static int rooms_up(void **state)
 {
 	if (children_up(state))
@@ -278,7 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_make_room),  cmocka_unit_test(test_room_asked_early),
 		cmocka_unit_test(test_room_far),   cmocka_unit_test(test_room_after_fold),
-		cmocka_unit_test(test_fold_twins),
+		cmocka_unit_test(test_fold_twins), cmocka_unit_test(test_fold_into),
 	};
 
 	if (!can_run())
