@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Decode raw IBS records to perf's text. Reads lines of "op|fetch FAMILY MODEL HEX"; each answer
- * ends with an empty line. For tests/vm/check_decode.py.
+ * ends with an empty line. For tests/vm/check_decode.py. The answer to "class FAMILY MODEL HEX" is the
+ * kind, source and latencies of an op, for tests/cli/test_oracle.py.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts/snapshot.h"
 #include "dump/op_text.h"
 
 static int hex_digit(char c)
@@ -37,6 +39,22 @@ static int from_hex(const char *hex, unsigned char *buf, size_t size)
 	return digits % 2 ? -1 : (int)(digits / 2);
 }
 
+/* "KIND SRC MODE", and of each metric of ibs_op the latency or "-". */
+static void print_class(const struct ibs_op_sample *s)
+{
+	const __u64 data3 = s->reg[IBS_OP_DATA3];
+
+	printf("%s %s %s", op_kind_name(ibs_op_kind(s->reg[IBS_OP_DATA], data3)),
+	       src_name(ibs_op_src(s->cpu, s->reg)), mode_name(ibs_op_mode(s->cpu.caps, s->reg)));
+	for (unsigned int m = 0; m < IBS_OP_METRIC_N; m++) {
+		if (ibs_op_metric_valid(m, s->cpu.caps, data3))
+			printf(" %u", ibs_op_metric(m, s->reg, data3));
+		else
+			printf(" -");
+	}
+	putchar('\n');
+}
+
 static int decode(const char *line, unsigned int perf)
 {
 	unsigned char raw[512];
@@ -49,12 +67,15 @@ static int decode(const char *line, unsigned int perf)
 	bytes = from_hex(line + pos, raw, sizeof(raw));
 	if (bytes < 0)
 		return -1;
-	if (!strcmp(kind, "op")) {
+	if (!strcmp(kind, "op") || !strcmp(kind, "class")) {
 		struct ibs_op_sample s;
 
 		if (ibs_op_parse_raw(raw, bytes, ibs_quirks(family, model), &s))
 			return -1;
-		ibs_op_print(stdout, &s, perf);
+		if (*kind == 'c')
+			print_class(&s);
+		else
+			ibs_op_print(stdout, &s, perf);
 	} else if (!strcmp(kind, "fetch")) {
 		struct ibs_fetch_sample s;
 
