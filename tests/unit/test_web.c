@@ -4,8 +4,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -245,143 +243,6 @@ static void test_bad_config(void **state)
 	}
 }
 
-static struct sockaddr_in address(const char *text)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-
-	assert_int_equal(inet_pton(AF_INET, text, &a.sin_addr), 1);
-	return a;
-}
-
-static enum web_auth_result ask(struct web_auth *a, const char *from, const char *password,
-				void *who)
-{
-	struct sockaddr_in addr = address(from);
-
-	return web_auth_check(a, (struct sockaddr *)&addr, "alice", password, who);
-}
-
-/* Let the time pass that hashes rest. */
-static void *step(struct web_auth *a, double *now, bool *right)
-{
-	double wait = web_auth_wait_s(a, *now);
-
-	assert_true(wait >= 0);
-	*now += wait;
-	return web_auth_step(a, *now, right);
-}
-
-static struct web_user alice[] = { { (char *)"alice", (char *)HASH } };
-static const struct web_config of_alice = { .users = alice, .n_users = 1 };
-
-static void test_passwords(void **state)
-{
-	struct sockaddr_in here = address("10.0.0.1");
-	struct web_auth *a;
-	double now = 1000;
-	int who[8];
-	bool right;
-
-	(void)state;
-	a = web_auth_open(&of_alice);
-	assert_true(web_auth_wait_s(a, now) < 0);
-	assert_int_equal(ask(a, "10.0.0.1", "", &who[0]), WEB_AUTH_NO);
-	assert_int_equal(ask(a, "10.0.0.1", "secret", &who[0]), WEB_AUTH_WAIT);
-	assert_int_equal(ask(a, "10.0.0.1", "Secret", &who[1]), WEB_AUTH_WAIT);
-	assert_int_equal(web_auth_check(a, (struct sockaddr *)&here, "bob", "secret", &who[2]),
-			 WEB_AUTH_WAIT);
-	assert_ptr_equal(step(a, &now, &right), &who[0]);
-	assert_true(right);
-	/* one at a time: the next has to wait, but who is known has not */
-	assert_null(web_auth_step(a, now, &right));
-	assert_int_equal(ask(a, "10.0.0.9", "secret", &who[3]), WEB_AUTH_YES);
-	web_auth_cancel(a, &who[1]);
-	assert_ptr_equal(step(a, &now, &right), &who[2]);
-	assert_false(right);
-	assert_true(web_auth_wait_s(a, now) < 0);
-	web_auth_close(a);
-}
-
-/* However many guess elsewhere, an address has its turn next. */
-static void test_guessers(void **state)
-{
-	struct web_auth *a;
-	double now = 1000, first;
-	int guess[2 * WEB_AUTH_QUEUE], me;
-	bool right = false;
-
-	(void)state;
-	a = web_auth_open(&of_alice);
-	for (int i = 0; i < WEB_AUTH_QUEUE; i++)
-		assert_int_equal(ask(a, "10.0.0.1", "guess", &guess[i]), WEB_AUTH_WAIT);
-	assert_int_equal(ask(a, "10.0.0.1", "secret", &me), WEB_AUTH_BUSY);
-	assert_non_null(step(a, &now, &right));
-	assert_int_equal(ask(a, "10.0.0.2", "secret", &me), WEB_AUTH_WAIT);
-	assert_ptr_equal(step(a, &now, &right), &me);
-	assert_true(right);
-	/* one address alone gets a quarter of the time */
-	step(a, &now, &right);
-	first = web_auth_wait_s(a, now);
-	assert_true(first > 0);
-	web_auth_cancel(a, &guess[2]);
-	for (int i = 3; i < WEB_AUTH_QUEUE; i++)
-		web_auth_cancel(a, &guess[i]);
-	assert_true(web_auth_wait_s(a, now) < 0);
-	web_auth_close(a);
-}
-
-/* bcrypt uses 72 bytes. What is longer must not be copied, and is not the password that it begins with. */
-static void test_long_passwords(void **state)
-{
-	static const struct {
-		size_t n;
-		enum web_auth_result result;
-	} rows[] = { { 71, WEB_AUTH_WAIT }, { 72, WEB_AUTH_WAIT }, { 73, WEB_AUTH_NO },
-		     { 74, WEB_AUTH_NO },   { 500, WEB_AUTH_NO },  { 8000, WEB_AUTH_NO } };
-	static char password[8001];
-	struct web_auth *a = web_auth_open(&of_alice);
-	double now = 1000;
-	bool right;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		memset(password, 'x', rows[i].n);
-		password[rows[i].n] = 0;
-		assert_int_equal(ask(a, "10.0.0.1", password, &password[i]), rows[i].result);
-	}
-	assert_ptr_equal(step(a, &now, &right), &password[0]);
-	assert_false(right);
-	assert_ptr_equal(step(a, &now, &right), &password[1]);
-	assert_false(right);
-	assert_true(web_auth_wait_s(a, now) < 0);
-	web_auth_close(a);
-}
-
-/* After a hash nobody's is computed for as long as it took, and none of its address for three times as long. */
-static void test_rest(void **state)
-{
-	struct web_auth *a = web_auth_open(&of_alice);
-	double now = 1000, all, own;
-	int who[3];
-	bool right;
-
-	(void)state;
-	assert_int_equal(ask(a, "10.0.0.1", "guess", &who[0]), WEB_AUTH_WAIT);
-	assert_int_equal(ask(a, "10.0.0.1", "guess", &who[1]), WEB_AUTH_WAIT);
-	assert_ptr_equal(web_auth_step(a, now, &right), &who[0]);
-	own = web_auth_wait_s(a, now);
-	assert_int_equal(ask(a, "10.0.0.2", "guess", &who[2]), WEB_AUTH_WAIT);
-	all = web_auth_wait_s(a, now);
-	assert_true(all > 0);
-	assert_float_equal(own / all, (1.0 + WEB_AUTH_ADDRESS_REST) / (1.0 + WEB_AUTH_REST), 1e-3);
-	/* the other address comes first, and its rest does not end that of this one */
-	assert_null(web_auth_step(a, now + all / 2, &right));
-	assert_ptr_equal(web_auth_step(a, now + all, &right), &who[2]);
-	assert_true(web_auth_wait_s(a, now + all) > 0);
-	web_auth_cancel(a, &who[1]);
-	web_auth_close(a);
-}
-
 static void test_hosts(void **state)
 {
 	static const char *const local[] = { "localhost",  "LOCALHOST:9950", "127.0.0.1:9950",
@@ -421,10 +282,6 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		R(test_config),
 		R(test_bad_config),
-		cmocka_unit_test(test_passwords),
-		cmocka_unit_test(test_guessers),
-		cmocka_unit_test(test_long_passwords),
-		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_hosts),
 	};
 
