@@ -12,6 +12,7 @@
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make types-perf   compare the shares of known data types with perf's
+#   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of all
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -87,7 +88,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -386,6 +387,14 @@ types-perf: deps
 	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/make_types
 	$(Q)tests/bench/types_perf.py --build $(O)
 
+# SAN=address,undefined kills more, in five times the time; CLI=1 also runs the modules of tests/cli, TESTS=REGEX only some tests; LEAST=90 fails below that score.
+mutants: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang $(CLANG) --jobs $(J) \
+		--sample $(or $(SAMPLE),60) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
+		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
+
 # Programs and tests of check, each started by a script that runs it under memcheck. Slow tests may fail; only
 # the reports of memcheck count. It does not support clone() of processes that share memory, so tests that
 # need it run without memcheck.
@@ -442,6 +451,6 @@ uninstall:
 	$(Q)tools/install.sh --uninstall $(O) '$(DESTDIR)' $(prefix)
 
 clean:
-	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind
+	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind $(O)-mutants
 
 -include $(shell find $(sort $(O) $(BPF_O)) -name package-root -prune -o -name '*.d' -print 2>/dev/null)

@@ -105,11 +105,13 @@ def stop(signum, _frame):
     sys.exit(128 + signum)
 
 
+# each fork() of a test copies the page tables of what the sanitizer keeps of freed memory
+CMOCKA_ENV = dict(CMOCKA_MESSAGE_OUTPUT='TAP', ASAN_OPTIONS='detect_leaks=1:quarantine_size_mb=16',
+                  UBSAN_OPTIONS='print_stacktrace=1')
+
+
 def start_cmocka(path):
-    # each fork() of a test copies the page tables of what the sanitizer keeps of freed memory
-    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP', ASAN_OPTIONS='detect_leaks=1:quarantine_size_mb=16',
-               UBSAN_OPTIONS='print_stacktrace=1')
-    return run_limited([path], CMOCKA_S, env)
+    return run_limited([path], CMOCKA_S, {**os.environ, **CMOCKA_ENV})
 
 
 def judge_cmocka(path, p):
