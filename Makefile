@@ -392,7 +392,7 @@ mutants: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
 	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang $(CLANG) --jobs $(J) \
-		--sample $(or $(SAMPLE),60) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
+		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
 
 # Programs and tests of check, each started by a script that runs it under memcheck. Slow tests may fail; only

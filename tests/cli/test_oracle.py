@@ -64,8 +64,8 @@ class Oracle(unittest.TestCase):
                           for code in range(32) for far in (0, 1) for more in (0, 1 << 16, 1 << 21)])
 
     def test_prefetches(self):
-        """SwPf qualifies a load or a store, locked or not: AMD defines the other bits for those only, and Linux takes an
-        op with neither for no memory access."""
+        """SwPf qualifies a load or a store, locked or not: AMD defines the other bits for those only, and Linux takes
+        an op with neither for no memory access."""
         zen4 = oracle.GENS['zen4']
         kinds = {SW_PF: 'other', SW_PF | LOCKED: 'other', SW_PF | LOAD: 'prefetch', SW_PF | STORE: 'prefetch',
                  SW_PF | LOAD | LOCKED: 'prefetch', SW_PF | STORE | LOCKED: 'prefetch', LOAD | LOCKED: 'locked',

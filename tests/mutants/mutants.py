@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 import run  # noqa: E402
 
 EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
-PER_FILE = 10               # mutants of a file in a sample
+SAMPLE, PER_FILE = 60, 10   # mutants of a sample, and of each of its files
 MUTANTS_MAX = 1 << 17       # in one build
 STATES = 'killed', 'alive', 'equivalent', 'not reached', 'invalid'
 
@@ -40,8 +40,10 @@ class Build:
         text = subprocess.run(['make', '-Bn', 'V=1', *args.make.split(), f'O={args.build}', 'CC=cc', 'all', 'tests'],
                               capture_output=True, text=True, check=True).stdout
         self.compile, self.link = {}, {}
-        for words in (line.split(' ') for line in text.splitlines() if line.startswith('cc ') and ' -shared ' not in line):
-            words = [w for w in words if w]
+        for line in text.splitlines():
+            if not line.startswith('cc ') or ' -shared ' in line:
+                continue
+            words = [w for w in line.split(' ') if w]
             (self.compile if '-c' in words else self.link)[words[words.index('-o') + 1]] = words[1:]
         self.objects = {}       # of the mutated build, by the usual one
 
@@ -101,8 +103,8 @@ class Build:
         """Programs with functions of these sources."""
         names = set()
         for path in sources:
-            out = subprocess.run(['nm', '-g', '--defined-only', '-P', self.object_of(path)], capture_output=True, text=True,
-                                 check=True).stdout
+            out = subprocess.run(['nm', '-g', '--defined-only', '-P', self.object_of(path)], capture_output=True,
+                                 text=True, check=True).stdout
             names |= {line.split(' ')[0].encode() for line in out.splitlines()}
         for path in self.link:
             with open(path, 'rb') as f:
@@ -121,8 +123,8 @@ class Build:
         subprocess.run(['ar', 'rcs', lib, runtime, *members], check=True)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(self.make_program, programs))
-        for path in [p for p in self.link if p not in programs] + glob.glob(f'{self.build}/*.so') + glob.glob(f'{self.build}/*.html') + \
-                glob.glob(f'{self.build}/tests/*/*.bpf.o'):
+        for path in [p for p in self.link if p not in programs] + [
+                p for name in ('*.so', '*.html', 'tests/*/*.bpf.o') for p in glob.glob(f'{self.build}/{name}')]:
             to = os.path.join(self.out, path)
             os.makedirs(os.path.dirname(to), exist_ok=True)
             if os.path.lexists(to):
@@ -239,20 +241,17 @@ def files_of(args):
     return files
 
 
-def choose_sample(seed, n):
-    """Files, by the number of their lines, and a function that chooses from the mutants of each."""
-    draw = random.Random(seed)
+def choose_files(draw, n):
+    """Files for @n mutants, by the number of their lines."""
     files = sorted(glob.glob('src/base/*.c') + glob.glob('src/*/*/*.c'))
     lines = []
     for path in files:
         with open(path) as f:
             lines.append(sum(1 for _ in f))
-    chosen = []
+    chosen = set()
     while len(chosen) < max(1, n // PER_FILE):
-        path = draw.choices(files, lines)[0]
-        if path not in chosen:
-            chosen.append(path)
-    return sorted(chosen), lambda mutants: draw.sample(mutants, min(len(mutants), PER_FILE))
+        chosen |= set(draw.choices(files, lines))
+    return sorted(chosen)
 
 
 def judge(mutants, tests, equivalent, jobs):
@@ -320,7 +319,7 @@ def parse_args():
     p.add_argument('--cc', default='cc')
     p.add_argument('--clang', default='clang')
     p.add_argument('--jobs', type=int, default=os.cpu_count())
-    p.add_argument('--sample', type=int, default=60, help='mutants, if no file is given')
+    p.add_argument('--sample', type=int, default=0, help=f'so many mutants; by default all, or {SAMPLE} if no file is given')
     p.add_argument('--seed', default='', help='of the sample, for example a commit')
     p.add_argument('--cli', action='store_true', help='run the modules of tests/cli, too')
     p.add_argument('--tests', default='', help='only tests whose path matches')
@@ -335,7 +334,12 @@ def main():
     sys.setrecursionlimit(20000)
     for sig in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         signal.signal(sig, run.stop)
-    files, only = (files_of(args), None) if args.names else choose_sample(args.seed, args.sample)
+    draw, only = random.Random(args.seed), None
+    sample = args.sample or (0 if args.names else SAMPLE)
+    files = files_of(args) if args.names else choose_files(draw, sample)
+    if sample:
+        def only(mutants):
+            return draw.sample(mutants, min(len(mutants), -(-sample // len(files))))
     build = Build(args)
     mutants, invalid, headers = [None], [], []
     for path in files:

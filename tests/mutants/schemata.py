@@ -37,8 +37,8 @@ static inline __attribute__((unused)) int mutant(int n)
 #endif
 #line 1 "%s"
 '''
-BRANCHES = {'IfStmt': (1, 2), 'ForStmt': (4,), 'WhileStmt': (1,), 'DoStmt': (0,), 'CaseStmt': (-1,), 'DefaultStmt': (-1,),
-            'LabelStmt': (-1,)}
+BRANCHES = {'IfStmt': (1, 2), 'ForStmt': (4,), 'WhileStmt': (1,), 'DoStmt': (0,), 'CaseStmt': (-1,),
+            'DefaultStmt': (-1,), 'LabelStmt': (-1,)}
 CONDITIONS = {'IfStmt': 0, 'WhileStmt': 0, 'DoStmt': 1, 'ForStmt': 2, 'ConditionalOperator': 0}
 
 
@@ -154,7 +154,8 @@ class File:
                 yield f'{op} dropped', rest
             elif op == '!':
                 yield '! dropped', b'!!(' + rest + b')'
-        elif kind == 'IntegerLiteral' and not (parent or {}).get('castKind') == 'NullToPointer':
+        elif kind == 'IntegerLiteral' and not (parent or {}).get('castKind') == 'NullToPointer' and \
+                not text[:begin].endswith(b'xcalloc('):     # which makes room for one rather than for none
             value, written = int(node['value']), text[begin:end].decode()
             yield f'{written} -> {int(not value)}' if value < 2 else f'{written} -> {value + 1}', \
                 b'1' if not value else b'0' if value == 1 else b'(' + text[begin:end] + b' + 1)'
@@ -212,5 +213,6 @@ class File:
 
 
 def parse(compiler, flags, path):
-    p = subprocess.run([compiler, '-fsyntax-only', '-w', '-Xclang', '-ast-dump=json', *flags, path], capture_output=True)
+    p = subprocess.run([compiler, '-fsyntax-only', '-w', '-Xclang', '-ast-dump=json', *flags, path],
+                       capture_output=True)
     return json.loads(p.stdout) if not p.returncode else None
