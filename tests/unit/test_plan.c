@@ -11,8 +11,12 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
+#include <unistd.h>
+
 #include "base/err.h"
 #include "base/std.h"
+#include "event/cpu.h"
 #include "plan/plan.h"
 
 #define BIT(n) (1U << (n))
@@ -436,6 +440,212 @@ static void test_loses_nothing(void **state)
 	assert_true(used > 500 && selected > 10000 && dropped > 10000);
 }
 
+/* What a plan says of each predicate, in both outputs. */
+static const struct {
+	const char *option, *stage, *drops;
+	bool program_too;
+} said[] = {
+	{ "-C", "scheduler", "samples of other CPUs", false },
+	{ "--cgroup, --container", "program", "tasks of other cgroups", false },
+	{ "-p, -t", "program", "other processes and threads", false },
+	{ "--comm", "program", "threads of other names", false },
+	{ "--op", "program", "other kinds of op", false },
+	{ "--src", "hardware", "ops that do not miss the L3", true },
+	{ "--min-lat", "hardware", "short latencies, ops without one", true },
+	{ "--max-lat", "program", "longer latencies, ops without one", false },
+	{ "--user, --kernel", "hardware", "ops in the other half of addresses", false },
+	{ "other filters", "program", "samples that do not match", false },
+};
+
+static void check_json(const char *text)
+{
+	json_t *j = json_loads(text, 0, NULL), *list = json_object_get(j, "predicates");
+
+	assert_non_null(j);
+	assert_string_equal(json_string_value(json_object_get(j, "machine")), "Zen 6, Linux 7.2");
+	assert_string_equal(json_string_value(json_object_get(j, "event")),
+			    "ibs_op/l3missonly=1,ldlat=256/u");
+	assert_true(json_is_false(json_object_get(j, "one_cgroup")));
+	assert_true(json_is_true(json_object_get(j, "estimated_ops_known")));
+	assert_true(json_is_false(json_object_get(j, "unseen_known")));
+	assert_int_equal(json_array_size(list), ARRAY_SIZE(said));
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+		const char *predicate, *stage, *drops, *cost;
+		json_t *why;
+		json_error_t e;
+		int too;
+
+		if (json_unpack_ex(json_array_get(list, i), &e, 0, "{s:s, s:s, s:b, s:s, s:s, s:o}",
+				   "predicate", &predicate, "stage", &stage, "program_too", &too,
+				   "drops", &drops, "cost", &cost, "why_not_earlier", &why))
+			fail_msg("%s", e.text);
+		assert_string_equal(predicate, said[i].option);
+		assert_string_equal(stage, said[i].stage);
+		assert_string_equal(drops, said[i].drops);
+		assert_int_equal(too, said[i].program_too);
+		assert_string_equal(cost, strcmp(stage, "program")
+						  ? "nothing"
+						  : "the interrupt and 70 to 130 instructions");
+		/* a reason, where there are earlier stages that could not be used */
+		assert_int_equal(json_is_string(why), !strcmp(stage, "program"));
+	}
+	json_decref(j);
+}
+
+static void check_text(const char *text)
+{
+	const char *at = text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+		char begin[128];
+
+		snprintf(begin, sizeof(begin), "\n%-22s %s%s ", said[i].option, said[i].stage,
+			 said[i].program_too ? ", program" : "");
+		at = strstr(at, begin);
+		assert_non_null(at);
+		assert_non_null(strstr(at, said[i].drops));
+	}
+	assert_memory_equal(text, "Zen 6, Linux 7.2\n", 17);
+	assert_non_null(strstr(at, "\nevent: ibs_op/l3missonly=1,ldlat=256/u\n"
+				   "estimated ops: known; unseen samples: unknown\n"));
+}
+
+static void test_output(void **state)
+{
+	static char *cgroups[] = { "/a", "/b" };
+	static const __u32 tid = 7;
+	static const char *const comm = "x";
+	struct given g = { .o = { .cgroups = cgroups, .n_cgroups = 2 }, .c.cpus = true };
+	struct selection *sel = &g.o.sel;
+
+	(void)state;
+	sel->threads = (struct selected_pids){ &tid, 1, false };
+	sel->comms = &comm;
+	sel->n_comms = 1;
+	sel->op_mask = BIT(IBS_OP_KIND_LOAD);
+	sel->src_mask = FAR;
+	sel->min_lat = 300;
+	sel->max_lat = 3000;
+	g.o.filter_options.user = true;
+	g.o.filter[0].n_parts = 2; /* --user is one */
+	make(&g, "zen6:7.2", "ibs_op//", ALL);
+	for (int json = 0; json < 2; json++) {
+		char *text = NULL;
+		size_t n;
+		FILE *f = open_memstream(&text, &n);
+
+		assert_non_null(f);
+		if (json)
+			plan_print_json(f, &g.plan, &g.c);
+		else
+			plan_print(f, &g.plan, &g.c);
+		fclose(f);
+		if (json)
+			check_json(text);
+		else
+			check_text(text);
+		free(text);
+	}
+}
+
+/* Each way to give a selection, alone: what is not given has no line. */
+static void test_given(void **state)
+{
+	static char *names[] = { "/a", "/b" };
+	static const __u32 pid = 7;
+	const struct selected_pids pids = { &pid, 1, false };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct given g = { .c.command = i == 4, .c.cpus = i == 5 };
+		const enum plan_predicate want = i < 2	 ? PLAN_BY_PID
+						 : i < 5 ? PLAN_BY_CGROUP
+						 : i < 6 ? PLAN_BY_CPU
+							 : PLAN_BY_OTHER;
+
+		if (i < 2)
+			*(i ? &g.o.sel.threads : &g.o.sel.processes) = pids;
+		if (i == 2) {
+			g.o.cgroups = names;
+			g.o.n_cgroups = 2;
+		}
+		if (i == 3) {
+			g.o.containers = names;
+			g.o.n_containers = 2;
+		}
+		g.o.filter_options.user = g.o.filter_options.kernel = i == 7; /* that is all ops */
+		g.o.filter[0].n_parts = i >= 6;
+		make(&g, "zen4:6.12", "ibs_op//", ALL);
+		assert_int_equal(g.plan.n, 1);
+		assert_int_equal(g.plan.lines[0].predicate, want);
+		assert_int_equal(g.plan.cgroup, i == 4); /* two cgroups have no event */
+	}
+}
+
+/* What an unmet requirement is: of the processor first, then of the kernel. */
+static void test_requirements(void **state)
+{
+	static const struct {
+		const char *machine;
+		enum ability which;
+		const char *requires; /* NULL: it has it */
+	} rows[] = {
+		{ "zen3:7.2", ABILITY_L3MISSONLY, "Zen 4" },
+		{ "zen4:5.10", ABILITY_L3MISSONLY, "Linux 5.19" },
+		{ "zen4:5.19", ABILITY_L3MISSONLY, NULL },
+		{ "zen3:5.10", ABILITY_L3MISSONLY, "Zen 4" },
+		{ "zen5:7.2", ABILITY_LDLAT_ALONE, "a processor without erratum 1606 (Zen 6)" },
+		{ "zen6:7.1", ABILITY_LDLAT_ALONE, "Linux 7.2" },
+		{ "zen1:6.1", ABILITY_CGROUP_EVENTS, "Linux 6.2" },
+		{ "zen1:6.2", ABILITY_CGROUP_EVENTS, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct abilities a;
+		char text[64];
+
+		assert_int_equal(abilities_parse(rows[i].machine, &a, NULL), 0);
+		assert_int_equal(abilities_has(&a, rows[i].which), !rows[i].requires);
+		if (!rows[i].requires)
+			continue;
+		abilities_requires(&a, rows[i].which, text, sizeof(text));
+		assert_string_equal(text, rows[i].requires);
+	}
+}
+
+/* Of this machine: no core counters of tags without a known processor, and terms are those of the PMU. */
+static void test_machine(void **state)
+{
+	struct pmu pmu = { .name = "ibs_op", .n_formats = 1, .formats[0].name = "ldlat" };
+	struct cpu_info cpu;
+	struct abilities a, bare;
+
+	(void)state;
+	cpu_info_set(&cpu, "AuthenticAMD", 0x1a, 0x50, 0x9fbff);
+	abilities_of(&cpu, NULL, &bare);
+	assert_int_equal(bare.caps, 0x9fbff);
+	assert_memory_equal(bare.name, "Zen 6, Linux ", 13);
+	abilities_of(&cpu, &pmu, &a);
+	assert_true(abilities_has(&a, ABILITY_LDLAT));
+	assert_false(abilities_has(&a, ABILITY_L3MISSONLY));
+	assert_false(abilities_has(&a, ABILITY_SWFILT));
+	pmu.formats[0].name[0] = 'x';
+	abilities_of(&cpu, &pmu, &a);
+	assert_false(abilities_has(&a, ABILITY_LDLAT));
+	/* what is not a term stays as the kernel's version says */
+	assert_int_equal(a.kernel & BIT(ABILITY_CGROUP_EVENTS),
+			 bare.kernel & BIT(ABILITY_CGROUP_EVENTS));
+	if (access("/sys/bus/event_source/devices/cpu", F_OK))
+		assert_false(abilities_has(&a, ABILITY_TAG_COUNTERS) ||
+			     abilities_has(&a, ABILITY_FETCH_COUNTERS));
+	cpu_info_set(&cpu, "GenuineIntel", 6, 1, 0);
+	abilities_of(&cpu, NULL, &a);
+	assert_int_equal(a.caps, 0);
+	assert_int_equal(a.cpu, 0);
+	assert_memory_equal(a.name, "no IBS, Linux ", 14);
+}
+
 /* A stage that is not allowed is never used, and the line says what would allow it. */
 static void test_stages(void **state)
 {
@@ -489,7 +699,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),	      cmocka_unit_test(test_command),
 		cmocka_unit_test(test_loses_nothing), cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_parse),	      cmocka_unit_test(test_output),
+		cmocka_unit_test(test_given),	      cmocka_unit_test(test_requirements),
+		cmocka_unit_test(test_machine),
+
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
