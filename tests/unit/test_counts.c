@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Words of a slot as series, weighed and not; layouts of selections; sums of ledgers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "counts/counts.h"
+
+#include <ibscope/op.h>
+
+#define CAPS   0xbffU /* Zen 4 */
+#define PERIOD 1000
+#define SHARDS 2
+#define SLOTS  2
+
+static struct layout layout;
+static struct ibs_slot_owner owners[SLOTS];
+static struct ibs_state *state;
+static __u64 *series;
+
+static __u64 *words_of(unsigned int shard, enum ibs_op_kind op, enum ibs_src src)
+{
+	return series + ((size_t)shard * SLOTS + 1) * layout.words +
+	       (layout.entry[IBS_LAYOUT_IDX(op, src)] & IBS_LAYOUT_WORD);
+}
+
+static __u64 *slot_of(unsigned int shard)
+{
+	return series + ((size_t)shard * SLOTS + 1) * layout.words;
+}
+
+/* In each shard: three loads from DRAM, two of them with a latency, and five other ops. */
+static void fill(void)
+{
+	for (unsigned int shard = 0; shard < SHARDS; shard++) {
+		__u64 *w = words_of(shard, IBS_OP_KIND_LOAD, IBS_SRC_DRAM), *slot = slot_of(shard);
+
+		w[IBS_PAIR_OPS] = 70;
+		w[IBS_HIST_NO_LAT] = 1;
+		w[IBS_HIST_SUM] = 500;
+		w[IBS_HIST_CYCLES] = 800;
+		w[IBS_HIST_BUCKET + ibs_lat_bucket(100)] = 1;
+		w[IBS_HIST_BUCKET + ibs_lat_bucket(400)] = 1;
+		w[IBS_HIST_MISS + IBS_MISS_OPEN_N] = 2;
+		w[IBS_HIST_MISS + IBS_MISS_OPEN] = 9;
+		w[IBS_HIST_MISS + IBS_MISS_STATE_N] = 1;
+		w[IBS_HIST_MISS + IBS_MISS_HITM] = 40;
+		w = words_of(shard, IBS_OP_KIND_OTHER, IBS_SRC_NONE);
+		w[IBS_PAIR_OPS] = 30;
+		w[IBS_PAIR_SAMPLES] = 5;
+		slot[IBS_TLB_L2_HIT] = 4;
+		slot[IBS_TLB_L2_MISS] = 3;
+		slot[IBS_TLB_L2_HIT_OPS] = 14;
+		slot[IBS_TLB_L2_MISS_OPS] = 13;
+		slot[IBS_TLB_REFILL_N] = 2;
+		slot[IBS_TLB_REFILL_SUM] = 60;
+		state->cpu[0].seen += 8;
+		state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED] += 8;
+	}
+}
+
+static const struct series *find(const struct group *g, enum ibs_op_kind op, enum ibs_src src)
+{
+	for (size_t i = 0; i < g->n_series; i++)
+		if (g->series[i].op == op && g->series[i].src == src)
+			return &g->series[i];
+	fail_msg("no such series");
+	return NULL;
+}
+
+/*
+ * Ops and cycles are those that were counted, or else each sample stands for a period; of an unknown period
+ * nothing can be said, but the cycles of modified lines as of the samples.
+ */
+static void test_weights(void **unused)
+{
+	static const struct {
+		bool has_ops;
+		__u64 period, load_ops, other_ops, cycles, hitm, l2_hit_ops, l2_miss_ops, cost;
+	} rows[] = {
+		{ true, PERIOD, 140, 60, 1600, 80, 28, 26, 800 },
+		{ false, PERIOD, 6 * PERIOD, 10 * PERIOD, 1000 * PERIOD, 80 * PERIOD, 8 * PERIOD,
+		  6 * PERIOD, 500 * PERIOD },
+		{ false, 0, 0, 0, 0, 80, 0, 0, 0 },
+	};
+
+	(void)unused;
+	fill();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct shard_cost cost[SHARDS] = {};
+		const struct counts c = { .owners = owners,
+					  .series = series,
+					  .state = state,
+					  .n_cpus = 1,
+					  .shards = SHARDS,
+					  .max_slots = SLOTS,
+					  .has_ops = rows[i].has_ops,
+					  .tlb = true,
+					  .period = rows[i].period,
+					  .cost = cost,
+					  .layout = &layout };
+		const struct series *load, *other;
+		const struct group *g;
+		struct snapshot s = {};
+		struct err err;
+
+		assert_int_equal(counts_read(&c, &s, &err), 0);
+		assert_int_equal(s.n_groups, 1);
+		assert_int_equal(ledger_residual(&s.ledger), 0);
+		g = &s.groups[0];
+		assert_int_equal(g->n_series, 2);
+		load = find(g, IBS_OP_KIND_LOAD, IBS_SRC_DRAM);
+		other = find(g, IBS_OP_KIND_OTHER, IBS_SRC_NONE);
+		assert_int_equal(load->samples, 6);
+		assert_int_equal(load->valid, 4);
+		assert_int_equal(load->sum, 1000);
+		assert_int_equal(load->open_n, 4);
+		assert_int_equal(load->open, 18);
+		assert_int_equal(load->state_n, 2);
+		assert_int_equal(load->ops, rows[i].load_ops);
+		assert_int_equal(load->cycles, rows[i].cycles);
+		assert_int_equal(load->hitm, rows[i].hitm);
+		assert_int_equal(other->samples, 10);
+		assert_int_equal(other->ops, rows[i].other_ops);
+		assert_null(other->buckets);
+		assert_int_equal(g->tlb.l2_hit, 8);
+		assert_int_equal(g->tlb.l2_miss, 6);
+		assert_int_equal(g->tlb.l2_hit_ops, rows[i].l2_hit_ops);
+		assert_int_equal(g->tlb.l2_miss_ops, rows[i].l2_miss_ops);
+		assert_int_equal(g->tlb.refills, 4);
+		assert_int_equal(g->tlb.refill_cycles, 120);
+		for (int shard = 0; shard < SHARDS; shard++)
+			for (int src = 0; src < IBS_SRC_N; src++)
+				assert_int_equal(cost[shard].cycles[src],
+						 src == IBS_SRC_DRAM ? rows[i].cost : 0);
+		snapshot_free(&s);
+	}
+}
+
+/* A pair keeps its words only if both its kind and its source are selected; the kind is asked first. */
+static void test_filter(void **unused)
+{
+	const __u32 ops = 1U << IBS_OP_KIND_LOAD | 1U << IBS_OP_KIND_BRANCH;
+	const __u32 sources = 1U << IBS_SRC_DRAM | 1U << IBS_SRC_NONE;
+	struct layout l = layout;
+	unsigned int kept = 0;
+
+	(void)unused;
+	layout_filter(&l, ops, sources);
+	assert_int_equal(l.words, layout.words);
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		const bool op = ops >> (i & 7) & 1, src = sources >> (i >> 3) & 1;
+
+		if (!layout_has(&layout, i))
+			assert_int_equal(l.entry[i], IBS_OUTCOME_LOST_INTERNAL);
+		else if (!op)
+			assert_int_equal(l.entry[i], IBS_OUTCOME_FILTERED_OP);
+		else if (!src)
+			assert_int_equal(l.entry[i], IBS_OUTCOME_FILTERED_SRC);
+		else
+			assert_int_equal(l.entry[i], layout.entry[i]);
+		kept += layout_has(&l, i);
+	}
+	assert_int_equal(kept, 2);
+}
+
+/* Each pair has words of its own, in a slot that is as long as all of them. */
+static void test_layout(void **unused)
+{
+	unsigned char *used = calloc(layout.words, 1);
+	unsigned int hists = 0;
+
+	(void)unused;
+	assert_non_null(used);
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		const bool hist = layout.entry[i] & IBS_LAYOUT_HIST;
+		const unsigned int at = layout.entry[i] & IBS_LAYOUT_WORD;
+
+		if (!layout_has(&layout, i))
+			continue;
+		hists += hist;
+		for (unsigned int w = 0; w < (hist ? IBS_HIST_WORDS : IBS_PLAIN_WORDS); w++) {
+			assert_in_range(at + w, IBS_LAYOUT_FIRST, layout.words - 1);
+			assert_int_equal(used[at + w]++, 0);
+		}
+	}
+	assert_int_equal(layout.hists, hists);
+	free(used);
+}
+
+static void test_ledgers(void **unused)
+{
+	struct ledger sum = { .pmu_exact = true },
+		      one = { .seen = 1000, .pmu_samples = 1100, .unseen = 100, .pmu_exact = true };
+
+	(void)unused;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		one.outcome[o] = 10 + o;
+	for (int i = 0; i < 3; i++)
+		ledger_add(&sum, &one, 1);
+	assert_true(sum.pmu_exact);
+	one.pmu_exact = false;
+	ledger_add(&sum, &one, -1);
+	assert_false(sum.pmu_exact);
+	assert_int_equal(sum.seen, 2000);
+	assert_int_equal(sum.pmu_samples, 2200);
+	assert_int_equal(sum.unseen, 200);
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		assert_int_equal(sum.outcome[o], 2 * (10 + o));
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
+	series = calloc((size_t)SHARDS * SLOTS * layout.words, sizeof(*series));
+	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
+	if (state)
+		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
+	return series && state ? 0 : -1;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	free(series);
+	free(state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_ledgers),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
