@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The text of /metrics, from counters that are laid out here. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
@@ -862,30 +866,57 @@ static void test_edges(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, up, down)
 
+/* What the kernel says of this process, in bytes and seconds. */
+static void test_process(void **state)
+{
+	struct process_stats first, then;
+	unsigned long long pages = 0, resident = 0;
+	unsigned int open_fds = 0;
+	struct timespec now;
+	struct rlimit limit;
+	FILE *f;
+	int fd;
+
+	(void)state;
+	process_stats_read(&first);
+	f = fopen("/proc/self/statm", "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu %llu", &pages, &resident), 2);
+	fclose(f);
+	/* some memory may have been allocated in between */
+	assert_in_range(first.virtual_bytes / getpagesize(), pages / 2, pages * 2);
+	assert_in_range(first.rss_bytes / getpagesize(), resident / 2, resident * 2);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(first.max_fds == (double)limit.rlim_cur);
+	for (int i = 0; i < 1024; i++)
+		open_fds += fcntl(i, F_GETFD) >= 0;
+	assert_true(first.open_fds == open_fds);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	process_stats_read(&then);
+	close(fd);
+	assert_true(then.open_fds == open_fds + 1);
+	assert_true(then.cpu_s > 0 && then.cpu_s >= first.cpu_s && then.cpu_s < 3600);
+	/* it began before this, and not an hour ago */
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+	assert_true(then.start_s == first.start_s);
+	assert_true(now.tv_sec + 1 >= first.start_s && now.tv_sec - first.start_s < 3600);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),
-		T(test_default_edges),
-		T(test_names),
-		T(test_beyond),
-		T(test_same_names),
-		T(test_series),
-		T(test_fetches),
-		T(test_merged),
-		T(test_native),
-		T(test_unknown_is_absent),
-		T(test_json),
-		T(test_pieces),
-		T(test_edges),
-		T(test_ops_and_tlb),
-		T(test_machine),
-		T(test_governor),
-		T(test_by),
-		T(test_by_nothing),
-		T(test_remote_price),
-		T(test_nothing_read),
-		T(test_work_and_waiting),
+		T(test_histogram),    T(test_default_edges),
+		T(test_names),	      T(test_beyond),
+		T(test_same_names),   T(test_series),
+		T(test_fetches),      T(test_merged),
+		T(test_native),	      T(test_unknown_is_absent),
+		T(test_json),	      T(test_pieces),
+		T(test_edges),	      T(test_ops_and_tlb),
+		T(test_machine),      T(test_process),
+		T(test_governor),     T(test_by),
+		T(test_by_nothing),   T(test_remote_price),
+		T(test_nothing_read), T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -579,6 +579,32 @@ static void test_given(void **state)
 		assert_int_equal(g.plan.n, 1);
 		assert_int_equal(g.plan.lines[0].predicate, want);
 		assert_int_equal(g.plan.cgroup, i == 4); /* two cgroups have no event */
+		plan_make(&g.o, &g.c, &g.plan);		 /* begins anew */
+		assert_int_equal(g.plan.n, 1);
+	}
+}
+
+/* All reasons, from the earliest stage on. */
+static void test_reasons(void **state)
+{
+	static const struct {
+		const char *machine, *why;
+	} rows[] = {
+		{ "zen2:5.10", "the address filter requires Zen 6; swfilt requires Linux 6.14" },
+		{ "zen6:7.2",
+		  "the address filter needs --plan hw; the number of unseen samples is then "
+		  "unknown; "
+		  "swfilt needs --plan driver; the number of unseen samples is then unknown" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct given g = { .o.filter_options.kernel = true };
+
+		make(&g, rows[i].machine, "ibs_op//", 0);
+		assert_int_equal(g.plan.n, 1);
+		assert_int_equal(g.plan.lines[0].stage, PLAN_PROGRAM);
+		assert_string_equal(g.plan.lines[0].why, rows[i].why);
 	}
 }
 
@@ -701,7 +727,7 @@ int main(void)
 		cmocka_unit_test(test_loses_nothing), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_parse),	      cmocka_unit_test(test_output),
 		cmocka_unit_test(test_given),	      cmocka_unit_test(test_requirements),
-		cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_machine),	      cmocka_unit_test(test_reasons),
 
 	};
 
