@@ -71,7 +71,7 @@ WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
 # for the commands only
 CMDLIBS	:= -lncursesw -ltinfo -lsystemd -lcurl
 # libiberty is a static library: no program depends on it when it runs
-LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lcapstone -liberty -lm
+LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -llzma -lcapstone -liberty -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Symbols are taken from libdwfl once and searched here: its own search goes through all of them
- * for every address.
- */
 #include "elf_file.h"
 #include "elf_file_private.h"
 
@@ -16,9 +12,8 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define DEBUG_DIR   NAMING_DEBUG_DIR
-#define MAP_PAGE    4096    /* maps begin at multiples */
-#define SYMBOLS_MAX 2000000 /* of a file that is named: 64 MB of memory */
+#define DEBUG_DIR NAMING_DEBUG_DIR
+#define MAP_PAGE  4096 /* maps begin at multiples */
 
 static int find_no_elf(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, char **file,
 		       Elf **elf)
@@ -282,96 +277,6 @@ struct elf_file *elf_file_open(const char *path, const unsigned char *build_id,
 	return o;
 }
 
-static int compare(const void *pa, const void *pb)
-{
-	const struct named *a = pa, *b = pb;
-
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank - b->rank;
-	return strcmp(a->name, b->name);
-}
-
-static unsigned char rank_of(const GElf_Sym *sym)
-{
-	switch (GELF_ST_BIND(sym->st_info)) {
-	case STB_GLOBAL:
-		return 0;
-	case STB_WEAK:
-		return 1;
-	default:
-		return 2;
-	}
-}
-
-/* Only with a size is it known which addresses are a variable's. */
-static bool is_wanted(const struct elf_file *o, const struct names *l, const GElf_Sym *sym)
-{
-	int type = GELF_ST_TYPE(sym->st_info);
-
-	if (l == &o->variables)
-		return (type == STT_OBJECT || type == STT_COMMON) && sym->st_size;
-	return type == STT_FUNC || type == STT_GNU_IFUNC;
-}
-
-static void list_names(struct elf_file *o, struct names *l)
-{
-	int n = dwfl_module_getsymtab(o->module);
-	size_t kept = 0;
-
-	l->listed = true;
-	if (n > SYMBOLS_MAX)
-		snprintf(o->problem, sizeof(o->problem), "it has %d symbols; the limit is %d", n,
-			 SYMBOLS_MAX);
-	if (n <= 0 || n > SYMBOLS_MAX)
-		return;
-	l->v = xcalloc(n, sizeof(*l->v));
-	for (int i = 0; i < n; i++) {
-		struct named *f = &l->v[l->n];
-		GElf_Word section;
-		GElf_Addr addr;
-		GElf_Sym sym;
-		const char *name =
-			dwfl_module_getsym_info(o->module, i, &sym, &addr, &section, NULL, NULL);
-
-		if (!name || !*name || section == SHN_UNDEF || !is_wanted(o, l, &sym))
-			continue;
-		*f = (struct named){ addr - o->bias, sym.st_size, name, rank_of(&sym) };
-		l->n++;
-	}
-	if (!l->n)
-		return;
-	qsort(l->v, l->n, sizeof(*l->v), compare);
-	for (size_t i = 0; i < l->n; i++)
-		if (!kept || l->v[kept - 1].addr != l->v[i].addr)
-			l->v[kept++] = l->v[i];
-	l->n = kept;
-}
-
-/* What covers an address, or NULL. */
-static const struct named *find_name(struct elf_file *o, struct names *l, __u64 addr)
-{
-	const struct named *f;
-	size_t lo = 0, hi;
-
-	if (!l->listed)
-		list_names(o, l);
-	for (hi = l->n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (l->v[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
-		return NULL;
-	f = &l->v[lo - 1];
-	/* of assembly some have no size: then up to the next */
-	return !f->size || addr - f->addr < f->size ? f : NULL;
-}
-
 /* Where the linker put what is at an offset in the file. */
 bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr)
 {
@@ -418,14 +323,14 @@ const char *elf_file_symbol(struct elf_file *o, __u64 offset)
 	__u64 addr;
 
 	if (elf_file_address(o, offset, &addr))
-		f = find_name(o, &o->functions, addr);
+		f = elf_file_find(o, &o->functions, addr);
 	return f ? f->name : NULL;
 }
 
 bool elf_file_function(struct elf_file *o, __u64 offset, struct elf_file_function *out, __u64 *at)
 {
 	const struct named *f =
-		elf_file_address(o, offset, at) ? find_name(o, &o->functions, *at) : NULL;
+		elf_file_address(o, offset, at) ? elf_file_find(o, &o->functions, *at) : NULL;
 
 	if (!f)
 		return false;
@@ -439,7 +344,7 @@ bool elf_file_function(struct elf_file *o, __u64 offset, struct elf_file_functio
 
 const char *elf_file_name(struct elf_file *o, __u64 addr)
 {
-	const struct named *f = find_name(o, &o->functions, addr);
+	const struct named *f = elf_file_find(o, &o->functions, addr);
 
 	return f && f->addr == addr ? f->name : NULL;
 }
@@ -502,7 +407,7 @@ bool elf_file_variable(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,
 
 	if (!variable_address(o, pgoff, exec, offset, &addr))
 		return false;
-	v = find_name(o, &o->variables, addr);
+	v = elf_file_find(o, &o->variables, addr);
 	*name = v ? v->name : NULL;
 	*at = v ? addr - v->addr : 0;
 	return true;

@@ -2,6 +2,7 @@
 /* The code of functions and its source lines. */
 #include "elf_file.h"
 #include "elf_file_private.h"
+#include "elf_section.h"
 
 #include <dwarf.h>
 
@@ -54,19 +55,7 @@ size_t elf_file_code(struct elf_file *o, __u64 offset, unsigned char *buf, size_
 
 bool elf_file_is_go(struct elf_file *o)
 {
-	Elf_Scn *section = NULL;
-	const char *name;
-	size_t names;
-	GElf_Shdr sh;
-
-	if (elf_getshdrstrndx(o->elf, &names))
-		return false;
-	while ((section = elf_nextscn(o->elf, section))) {
-		name = gelf_getshdr(section, &sh) ? elf_strptr(o->elf, names, sh.sh_name) : NULL;
-		if (name && !strcmp(name, ".go.buildinfo"))
-			return true;
-	}
-	return false;
+	return elf_section(o->elf, ".go.buildinfo", NULL);
 }
 
 /*

@@ -6,6 +6,8 @@
 #include "base/intern.h"
 #include "types/data_types.h"
 
+#include <elfutils/libdwfl.h>
+
 struct named {
 	__u64 addr, size;
 	const char *name;
@@ -33,6 +35,9 @@ struct elf_file {
 	char *debug_path;
 	char problem[80];
 };
+
+/* What covers an address, or NULL. */
+const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 addr);
 
 /* Where the linker put what is at an offset in the file. Return: false if nowhere. */
 bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr);
