@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Names of functions of stripped programs: by MiniDebugInfo."""
+"""Names of functions of stripped programs: by MiniDebugInfo, and by the table that Go's runtime has."""
 import json
 import lzma
 import os
@@ -23,6 +23,32 @@ SOURCE = r'''
 static __attribute__((noinline)) int hidden(int x) { asm volatile(""); return x * 3; }
 __attribute__((noinline)) int shown(int x) { asm volatile(""); return hidden(x) + 1; }
 int main(int argc, char **argv) { (void)argv; return shown(argc); }
+'''
+
+GO = r'''
+package main
+
+CGO
+type pair[T any] struct{ a, b T }
+
+//go:noinline
+func (p *pair[T]) swap() { p.a, p.b = p.b, p.a }
+
+type stack struct{ n int }
+
+//go:noinline
+func (s *stack) push(n int) { s.n += n }
+
+func main() {
+	p, s := &pair[string]{"a", "b"}, &stack{}
+	p.swap()
+	s.push(len(p.a))
+	func() { defer recover(); s.push(2) }()
+	println(s.n, p.a, EXTRA)
+}
+'''
+CGO = '''// static int triple(int n) { return 3 * n; }
+import "C"
 '''
 
 
@@ -128,6 +154,74 @@ class MiniDebugInfo(Stripped):
                 names, ledger, warning = self.names(name, section)
                 self.assertEqual((list(names.values()), ledger), ([8], {'given_up': 8}))
                 self.assertIn(f'no symbols for {self.path(name)}: {why}', warning)
+
+
+@unittest.skipUnless(shutil.which('go'), 'no go')
+class Go(Stripped):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.env = dict(os.environ, HOME=cls.dir, GOCACHE=os.path.join(cls.dir, 'cache'), GOFLAGS='-mod=mod', GO111MODULE='off')
+
+    def build(self, name, *args, cgo=False):
+        source, path = self.path(f'program{int(cgo)}.go'), self.path(name)
+        with open(source, 'w', encoding='ascii') as f:
+            f.write(GO.replace('CGO', CGO if cgo else '').replace('EXTRA', 'C.triple(3)' if cgo else '3'))
+        subprocess.run(['go', 'build', *args, '-o', path, source], check=True, cwd=self.dir,
+                       env=dict(self.env, CGO_ENABLED=str(int(cgo))))
+        return path
+
+    def check(self, stripped, full):
+        """All functions of Go have the names that the symbols of the same program say."""
+        self.assertNotIn('.symtab', subprocess.run(['readelf', '-SW', stripped], check=True, capture_output=True, text=True).stdout)
+        at = {n: a for n, a in functions(full).items() if n.startswith(('main.', 'runtime.(', 'runtime.m'))}
+        names, ledger, warning = self.report(stripped, [(a, 1) for a in at.values()])
+        self.assertEqual((warning, ledger), ('', {'named': len(at)}))
+        self.assertLess({'main.main', 'main.(*stack).push', 'main.(*pair[...]).swap', 'main.main.func1', 'runtime.mallocgc'}, set(names))
+        self.assertGreater(len(names), 100)
+        # the table has neither types of generic functions nor calling conventions, and one name for each address
+        plain = {n.removesuffix('.abi0') for n in at if '[' not in n and list(at.values()).count(at[n]) == 1}
+        self.assertEqual(plain - set(names), set())
+
+    def test_linker(self):
+        self.check(self.build('small', '-ldflags=-s -w'), self.build('full'))
+
+    def test_position_independent(self):
+        self.check(self.build('pie-small', '-buildmode=pie', '-ldflags=-s -w'), self.build('pie-full', '-buildmode=pie'))
+
+    @unittest.skipUnless(shutil.which('gcc') and shutil.which('strip'), 'no gcc or strip')
+    def test_cgo(self):
+        """Linked by gcc, which puts start-up code before that of Go, and the table among other data."""
+        full = self.build('cgo', '-buildmode=pie', cgo=True)
+        subprocess.run(['strip', '-o', full + '-small', full], check=True)
+        self.check(full + '-small', full)
+
+    def test_annotate(self):
+        program = self.build('annotated', '-ldflags=-s -w')
+        at = functions(self.build('annotated-full'))['main.(*stack).push']
+        self.report(program, [(at, 5)])
+        p = run('annotate', 'main.(*stack).push', '-i', self.path('recording.ibs'), '--json')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(json.loads(p.stdout)['attribution']['function'], 5)
+
+    def test_damaged(self):
+        """Any bytes in the header of the table: names are missing, and nothing else happens."""
+        good = self.build('good', '-ldflags=-s -w')
+        out = subprocess.run(['readelf', '-SW', good], check=True, capture_output=True, text=True).stdout
+        table = next(f for f in map(str.split, out.splitlines()) if '.gopclntab' in f)
+        offset = int(table[table.index('.gopclntab') + 3], 16)
+        at = functions(self.build('good-full'))['main.main']
+        with open(good, 'rb') as f:
+            data = f.read()
+        for i, (where, what) in enumerate([(0, bytes(4)), (7, b'\x04'), (0, b'\xff' * 72)] +
+                                          [(8 * k, struct.pack('<Q', v)) for k in (1, 3, 4, 8)
+                                           for v in (0, 1, 1 << 31, 1 << 63, (1 << 64) - 1)]):
+            with self.subTest(i):
+                path = self.path('bad')
+                with open(path, 'wb') as f:
+                    f.write(data[:offset + where] + what + data[offset + where + len(what):])
+                self.report(path, [(at, 1)])
+
 
 
 if __name__ == '__main__':
