@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as what symbols are read from: an object file and, where its debug link and its build-id
- * name it, a debug file; or a list of the kernel's symbols, or of generated code. No crash, and every address has an
- * answer.
+ * name it, a debug file; or a list of the kernel's symbols, or of generated code; or a dump of generated code. No crash, and
+ * every address has an answer.
  *
- * The first byte says which: 0 an object alone, 1 a list of the kernel's, 2 one of generated code, 255 an object, whose length is in the next two bytes, and the
+ * The first byte says which: 0 an object alone, 1 a list of the kernel's, 2 one of generated code, 254 a dump, 255 an object,
+ * whose length is in the next two bytes, and the
  * split file d.dwo, else the length of the object in 32 bytes. Every other mutation is of debug information alone.
  */
 #include <elf.h>
@@ -19,6 +20,7 @@
 
 #include "disasm/disasm.h"
 #include "symbols/symbols_kernel.h"
+#include "naming/code_dump.h"
 #include "naming/code_map.h"
 #include "naming/elf_file.h"
 
@@ -33,6 +35,7 @@
 #define KALLSYMS "/k"
 #define SPLIT	 "/d.dwo"
 #define CODE_MAP "/m"
+#define DUMP	 "/jit"
 
 static char dir[] = "/tmp/ibscope-fuzz-XXXXXX";
 
@@ -123,6 +126,25 @@ static void read_code_map(void)
 		need((!low || *low) && (!high || *high));
 	}
 	code_map_free(m);
+}
+
+static void read_dump(void)
+{
+	int fd = open(path_of(DUMP), O_RDONLY | O_CLOEXEC);
+	struct code_span span;
+	struct code_dump *d;
+	char why[160] = "";
+
+	need(fd >= 0);
+	d = code_dump_read(fd, why, sizeof(why));
+	need(d ? !*why : *why);
+	for (__u64 i = 0; d && i < OFFSETS_MAX; i++) {
+		code_dump_find(d, i, i * 7 % 512, &span);
+		need(span.from <= i * 7 % 512 && span.until > i * 7 % 512);
+		need(!span.name || *span.name);
+	}
+	code_dump_free(d);
+	close(fd);
 }
 
 /* What is read of a function is within the file, whatever it says of itself. */
@@ -228,6 +250,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (*data == 2) {
 		put(CODE_MAP, data + 1, size - 1);
 		read_code_map();
+		return 0;
+	}
+	if (*data == 254) {
+		put(DUMP, data + 1, size - 1);
+		read_dump();
 		return 0;
 	}
 	if (*data == 255) {

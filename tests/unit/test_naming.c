@@ -704,7 +704,7 @@ static void test_code_map_files(void **state)
 	(void)state;
 	snprintf(list, sizeof(list), "/tmp/perf-%d.map", getpid());
 	unlink(list);
-#define OPEN_LIST() file_open_code_map(&here, getpid(), true, path, sizeof(path))
+#define OPEN_LIST() file_open_code_list(&here, getpid(), true, NULL, path, sizeof(path))
 	assert_int_equal(OPEN_LIST(), -ENOENT);
 	assert_string_equal(path, list);
 	assert_int_equal(mkfifo(list, 0666), 0);
@@ -720,7 +720,8 @@ static void test_code_map_files(void **state)
 	fd = OPEN_LIST();
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(file_open_code_map(&here, getpid(), false, path, sizeof(path)), -ESRCH);
+	assert_int_equal(file_open_code_list(&here, getpid(), false, NULL, path, sizeof(path)),
+			 -ESRCH);
 	assert_int_equal(truncate(list, CODE_MAP_BYTES + 1ll), 0);
 	assert_int_equal(OPEN_LIST(), -EFBIG);
 	if (!geteuid()) {

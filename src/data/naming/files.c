@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/regular.h"
+#include "code_dump.h"
 #include "code_map.h"
 #include "base/u64_map.h"
 
@@ -143,26 +144,53 @@ static bool read_status(pid_t pid, int *own_pid, uid_t *uid)
 	return has_uid && has_pid;
 }
 
-int file_open_code_map(const struct naming_root *root, pid_t pid, bool alive, char *path,
-		       size_t size)
+/* Its own list, and no bigger than it may be. */
+static int check_list(int fd, uid_t uid, __u64 most)
 {
-	int own_pid = pid, ret = 0, fd;
-	uid_t uid = geteuid();
 	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_uid && st.st_uid != uid)
+		return -EPERM;
+	return (__u64)st.st_size > most ? -EFBIG : 0;
+}
+
+/* The name of the file was that of the process's; a map may have another one, or an old one. */
+static int check_dump(int fd, const char *path, int pid)
+{
+	__u32 head[6] = {}; /* magic, .., pid */
+	char name[32];
+
+	snprintf(name, sizeof(name), "/jit-%d.dump", pid);
+	if (strcmp(strrchr(path, '/') ?: "", name) != 0 ||
+	    pread(fd, head, sizeof(head), 0) != sizeof(head) || head[0] != CODE_DUMP_MAGIC ||
+	    head[5] != (__u32)pid)
+		return -ENOEXEC;
+	return 0;
+}
+
+int file_open_code_list(const struct naming_root *root, pid_t pid, bool alive, const char *dump,
+			char *path, size_t size)
+{
+	int own_pid = pid, ret, fd;
+	uid_t uid = geteuid();
 
 	/* another process with the number may have left the file */
 	if (alive ? !read_status(pid, &own_pid, &uid) : !kill(pid, 0) || errno != ESRCH)
 		return -ESRCH;
-	snprintf(path, size, "/tmp/perf-%d.map", own_pid);
+	if (dump && strlen(dump) >= size)
+		return -ENAMETOOLONG;
+	if (dump)
+		strcpy(path, dump);
+	else
+		snprintf(path, size, "/tmp/perf-%d.map", own_pid);
 	fd = open_below(root, path, O_NOFOLLOW);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st))
-		ret = -errno;
-	else if (st.st_uid && st.st_uid != uid)
-		ret = -EPERM;
-	else if (st.st_size > CODE_MAP_BYTES)
-		ret = -EFBIG;
+	ret = check_list(fd, uid, dump ? FILE_BYTES_MAX : CODE_MAP_BYTES);
+	if (!ret && dump)
+		ret = check_dump(fd, path, own_pid);
 	if (ret)
 		close(fd);
 	return ret ?: fd;

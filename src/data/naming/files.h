@@ -33,15 +33,16 @@ bool file_root(pid_t pid, __u64 started_before, struct naming_root *out);
 int file_open(const struct naming_root *root, const char *path);
 
 /**
- * file_open_code_map() - open /tmp/perf-PID.map of a process, below its root and with the pid that it has there
+ * file_open_code_list() - open what a process notes of code it generates, below its root and with the pid that it has there
  * @alive: else the number must be free now, and the file one of the user who asks
+ * @dump:  path of a file jit-PID.dump that the process mapped; NULL: /tmp/perf-PID.map
  * @path:  set to its path, @size bytes
  *
  * It must be a regular file of the process's user, or root's. Return: as file_open(), -EPERM: of another user, -ESRCH: no
- * such process, -EFBIG: larger than CODE_MAP_BYTES.
+ * such process, -ENOEXEC: not a dump of the process, -EFBIG: a list larger than CODE_MAP_BYTES.
  */
-int file_open_code_map(const struct naming_root *root, pid_t pid, bool alive, char *path,
-		       size_t size);
+int file_open_code_list(const struct naming_root *root, pid_t pid, bool alive, const char *dump,
+			char *path, size_t size);
 
 /* A copy of the [vdso] of this process, which all processes of this kernel have. Return: as file_open(). */
 int file_open_vdso(void);

@@ -252,7 +252,7 @@ static bool open_in_worker(struct object *o)
 				    .trusted = o->trusted,
 				    .debuginfod = o->naming->opts.debuginfod,
 				    .flag = (o->naming->opts.mangled ? NAMING_MANGLED : 0) |
-					    (o->code_map ? NAMING_CODE_MAP : 0),
+					    o->code_list,
 				    .build_id_len = o->build_id_len };
 	const char *texts[NAMING_TEXTS], *dir = o->naming->debug_dir ?: "";
 	size_t path = strlen(o->path) + 1;

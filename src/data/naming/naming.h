@@ -57,16 +57,24 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 			   size_t size);
 void object_close(struct object *o); /* accepts NULL */
 
-/* A process that may list the code it generates; see file_open_code_map(). */
+/* A process that may list the code it generates; see file_open_code_list(). */
 struct code_map_place {
 	struct naming_root root;
 	pid_t pid;
 	bool alive;
+	const char
+		*dump; /* the file jit-PID.dump that it mapped; NULL: /tmp/perf-PID.map is meant */
 };
 
-/* The same of that list, of which only object_symbol() may be asked, by address. *why: "" if there is none. */
+/*
+ * The same of such a list, of which only object_symbol() may be asked, by address, or if it is a dump object_code_at().
+ * *why: "" if there is no list, and none was promised by a map.
+ */
 struct object *object_open_code_map(struct naming *n, const struct code_map_place *place, char *why,
 				    size_t size);
+
+/* The name of code that was at an address at a time, by CLOCK_MONOTONIC, or NULL. */
+const char *object_code_at(struct object *o, __u64 addr, __u64 time);
 
 /* Why names are missing, or NULL if none are, as far as has been asked. */
 const char *object_problem(const struct object *o);

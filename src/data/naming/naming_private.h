@@ -50,7 +50,7 @@ struct object {
 	unsigned char build_id[20];
 	unsigned int build_id_len;
 	bool trusted;
-	bool code_map;
+	__u32 code_list;	  /* NAMING_CODE_MAP or NAMING_CODE_DUMP; 0: it is an ELF file */
 	__u32 number, generation; /* of the worker that has it open; 0: none */
 	__u64 spent_ns, text_bytes;
 	bool given_up;	     /* it is not asked any more */

@@ -37,6 +37,7 @@ enum naming_op {
 	NAMING_LINE,	/* a: address */
 	NAMING_SRCLINE, /* a: offset */
 	NAMING_LAYOUT,	/* text: type, a: number of the field */
+	NAMING_CODE_AT, /* a: address, b: time; the answer holds from v[0] to v[1] */
 	NAMING_FILE,	/* not a question, but what became of a path; a: errno, or 0 with an fd */
 };
 
@@ -54,6 +55,7 @@ enum {
 	NAMING_MANGLED = 1, /* names stay as the linker has them */
 	NAMING_CODE_MAP =
 		2, /* it is a list of generated code, and only symbols are asked for, by address */
+	NAMING_CODE_DUMP = 4, /* the same with times */
 };
 
 enum naming_reply_kind {

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#define SPANS_MAX   64	       /* of one address that are kept */
 #define ANSWERS_MAX (1U << 18) /* of an object; then it is asked again */
 
 /* Have it opened by the worker, unless that failed before. */
@@ -56,27 +57,39 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 	return NULL;
 }
 
+static void explain(const struct code_map_place *place, int error, char *why, size_t size)
+{
+	if (error == ENOENT && !place->dump)
+		*why = 0;
+	else if (error == ESRCH)
+		snprintf(why, size, "%s", place->dump ? "the process is not known any more" : "");
+	else if (error == EFBIG)
+		snprintf(why, size, "larger than %s", place->dump ? "2 GiB" : "64 MiB");
+	else
+		snprintf(why, size, "%s",
+			 error == EINVAL || error == ELOOP ? "not a regular file"
+			 : error == EPERM		   ? "it belongs to another user"
+			 : error == ENOEXEC		   ? "not a jitdump of the process"
+							   : strerror(error));
+}
+
 struct object *object_open_code_map(struct naming *n, const struct code_map_place *place, char *why,
 				    size_t size)
 {
 	struct object *o;
-	char path[64];
-	int fd = file_open_code_map(&place->root, place->pid, place->alive, path, sizeof(path));
+	char path[PATH_MAX];
+	int fd = file_open_code_list(&place->root, place->pid, place->alive, place->dump, path,
+				     sizeof(path));
 
 	*why = 0;
 	if (fd < 0) {
-		snprintf(why, size, "%s",
-			 fd == -ENOENT || fd == -ESRCH	 ? ""
-			 : fd == -EINVAL || fd == -ELOOP ? "not a regular file"
-			 : fd == -EPERM			 ? "it belongs to another user"
-			 : fd == -EFBIG			 ? "larger than 64 MiB"
-							 : strerror(-fd));
+		explain(place, -fd, why, size);
 		return NULL;
 	}
 	o = xcalloc(1, sizeof(*o));
 	o->naming = n;
 	o->path = xstrdup(path);
-	o->code_map = true;
+	o->code_list = place->dump ? NAMING_CODE_DUMP : NAMING_CODE_MAP;
 	o->number = n->objects++ % NAMING_OBJECTS;
 	o->fd = fd;
 	open_or_remember(o);
@@ -151,23 +164,21 @@ static struct answer *store(struct object *o, const struct answer *a, __u64 key)
 		u64_map_free(&o->answer_of);
 	}
 	array_reserve(o->answers, o->room, o->n_answers + 1);
-	u64_map_put(&o->answer_of, key, o->n_answers);
+	if (a->op == NAMING_CODE_AT)
+		u64_map_add(&o->answer_of, key, o->n_answers);
+	else
+		u64_map_put(&o->answer_of, key, o->n_answers);
 	o->answers[o->n_answers] = *a;
 	return &o->answers[o->n_answers++];
 }
 
-/* Return: NULL if nothing is known any more; else valid until the next question. */
-static const struct answer *ask(struct object *o, struct answer question)
+/* Put a question to the worker, and keep the answer: under @key, or not if that is 0. Return: as ask(). */
+static const struct answer *ask_worker(struct object *o, struct answer question, __u64 key)
 {
 	const struct naming_reply *r = &o->naming->reply;
-	__u64 key = words_hash((const __u64[]){ question.op, question.a, question.b, question.size,
-						question.flag },
-			       5);
-	__u32 known = u64_map_get(&o->answer_of, key);
 	const char *texts[NAMING_TEXTS];
+	static struct answer unkept;
 
-	if (known != U64_MAP_NONE && is_same(&o->answers[known], &question))
-		return &o->answers[known];
 	if (o->text_bytes > OBJECT_TEXTS && !o->given_up) {
 		snprintf(o->why, sizeof(o->why), "its names have more than %llu MiB",
 			 OBJECT_TEXTS >> 20);
@@ -184,7 +195,23 @@ static const struct answer *ask(struct object *o, struct answer question)
 	memcpy(question.v, r->v, sizeof(question.v));
 	question.text[0] = keep(o, texts[0]);
 	question.text[1] = keep(o, texts[1]);
-	return store(o, &question, key);
+	if (key)
+		return store(o, &question, key);
+	unkept = question;
+	return &unkept;
+}
+
+/* Return: NULL if nothing is known any more; else valid until the next question. */
+static const struct answer *ask(struct object *o, struct answer question)
+{
+	__u64 key = words_hash((const __u64[]){ question.op, question.a, question.b, question.size,
+						question.flag },
+			       5);
+	__u32 known = u64_map_get(&o->answer_of, key);
+
+	if (known != U64_MAP_NONE && is_same(&o->answers[known], &question))
+		return &o->answers[known];
+	return ask_worker(o, question, key);
 }
 
 static struct object_name name_of(const struct answer *reply)
@@ -197,6 +224,27 @@ bool object_symbol(struct object *o, __u64 offset, struct object_name *out)
 {
 	*out = name_of(ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset }));
 	return out->name;
+}
+
+/* An answer is kept for all times for which it holds. */
+const char *object_code_at(struct object *o, __u64 addr, __u64 time)
+{
+	const struct answer question = { .op = NAMING_CODE_AT, .a = addr, .b = time };
+	__u64 key = words_hash((const __u64[]){ question.op, addr }, 2);
+	const struct answer *a;
+	unsigned int n = 0;
+	__u32 i;
+
+	u64_map_for_each(i, &o->answer_of, key)
+	{
+		a = &o->answers[i];
+		if (a->op == question.op && a->a == addr && time >= a->v[0] && time < a->v[1])
+			return a->text[0];
+		if (++n == SPANS_MAX)
+			break;
+	}
+	a = ask_worker(o, question, n < SPANS_MAX ? key : 0);
+	return a ? a->text[0] : NULL;
 }
 
 const char *object_name(struct object *o, __u64 addr)

@@ -3,6 +3,7 @@
  * A program that is executed as naming_worker does nothing but this, before its main(): so every program with this
  * library has its own worker, whose memory holds nothing of the process that started it.
  */
+#include "code_dump.h"
 #include "code_map.h"
 #include "confine.h"
 #include "elf_file.h"
@@ -18,10 +19,11 @@
 
 const char naming_worker[] = "ibscope-names";
 
-/* One of them, or neither. */
+/* One of them, or none. */
 static struct opened {
 	struct elf_file *elf;
 	struct code_map *code;
+	struct code_dump *dump;
 } files[NAMING_OBJECTS];
 
 static struct naming_request request;
@@ -135,22 +137,25 @@ static void close_object(struct opened *o)
 {
 	elf_file_close(o->elf);
 	code_map_free(o->code);
+	code_dump_free(o->dump);
 	*o = (struct opened){};
 }
 
-static void open_code_map(struct opened *o)
+static void open_code(struct opened *o)
 {
 	int fd = ask_for_file(request.text);
 	char why[160];
 
 	if (fd < 0)
 		snprintf(why, sizeof(why), "%s", strerror(-fd));
+	else if (request.flag & NAMING_CODE_DUMP)
+		o->dump = code_dump_read(fd, why, sizeof(why));
 	else
 		o->code = code_map_read(fd, why, sizeof(why));
 	if (fd >= 0)
 		close(fd);
-	reply.ret = o->code != NULL;
-	put_text(0, o->code ? NULL : why);
+	reply.ret = o->code || o->dump;
+	put_text(0, reply.ret ? NULL : why);
 }
 
 static void open_object(struct opened *o)
@@ -165,8 +170,8 @@ static void open_object(struct opened *o)
 	char why[160] = "";
 
 	close_object(o);
-	if (request.flag & NAMING_CODE_MAP) {
-		open_code_map(o);
+	if (request.flag & (NAMING_CODE_MAP | NAMING_CODE_DUMP)) {
+		open_code(o);
 		return;
 	}
 	o->elf = elf_file_open(request.text, request.build_id_len ? request.build_id : NULL,
@@ -301,6 +306,16 @@ static void answer(struct elf_file *o)
 	put_text(2, elf_file_problem(o));
 }
 
+static void code_at(const struct code_dump *d)
+{
+	struct code_span span;
+
+	code_dump_find(d, request.a, request.b, &span);
+	reply.v[0] = span.from;
+	reply.v[1] = span.until;
+	put_text(0, span.name);
+}
+
 static void serve(void)
 {
 	ssize_t n;
@@ -326,6 +341,8 @@ static void serve(void)
 			answer(o->elf);
 		else if (o->code && request.op == NAMING_SYMBOL)
 			put_text(0, code_map_find(o->code, request.a));
+		else if (o->dump && request.op == NAMING_CODE_AT)
+			code_at(o->dump);
 		else
 			return;
 		if (naming_send(NAMING_FD, &reply, NAMING_REPLY_HEAD + used, -1))

@@ -66,8 +66,10 @@ void symbols_free(struct symbols *s)
 		u64_map_free(&s->dsos[i].lines);
 		u64_map_free(&s->dsos[i].stack_access);
 	}
-	for (size_t i = 0; i < s->n_processes; i++)
-		object_close(s->processes[i].code);
+	for (size_t i = 0; i < s->n_processes; i++) {
+		object_close(s->processes[i].code_map.object);
+		object_close(s->processes[i].code_dump.object);
+	}
 	free(s->dsos);
 	naming_free(s->naming);
 	free(s->processes);
@@ -318,12 +320,12 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	struct dso *d;
 	__u64 offset;
 
-	*out = (struct symbol){ .name = "[unknown]" };
+	*out = (struct symbol){ .name = UNKNOWN };
 	if (kernel)
 		find_kernel(s, mapped ? &map : NULL, addr, out);
 	/* a map that was not executable when it was made may not be recorded */
 	if (!kernel && (!mapped || is_generated(map.path)) &&
-	    symbols_generated(s, process_of(s, tgid), tgid, addr, out)) {
+	    symbols_generated(s, process_of(s, tgid), tasks, tgid, addr, time, out)) {
 		out->dso = mapped ? map.path : "[generated]";
 		return;
 	}
@@ -441,28 +443,6 @@ bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb
 	return s->slabs.types && kernel_types_layout(s->slabs.types, name, cb, arg);
 }
 
-static size_t code_problems(const struct symbols *s, void (*cb)(const char *text, void *arg),
-			    void *arg)
-{
-	char text[256];
-	size_t n = 0;
-
-	for (__u32 i = 0; i < s->process_of.size; i++) {
-		const struct u64_map_slot *slot = &s->process_of.slots[i];
-		const struct process *p =
-			slot->value == U64_MAP_NONE ? NULL : &s->processes[slot->value];
-		const char *why = !p ? NULL : p->code ? object_problem(p->code) : p->code_why;
-
-		if (!why || !*why)
-			continue;
-		snprintf(text, sizeof(text), "/tmp/perf-PID.map of process %llu: %s",
-			 (unsigned long long)slot->key, why);
-		cb(text, arg);
-		n++;
-	}
-	return n;
-}
-
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
 {
 	char text[512];
@@ -477,7 +457,7 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 		cb(s->slabs.why, arg);
 		n++;
 	}
-	n += code_problems(s, cb, arg);
+	n += symbols_code_problems(s, cb, arg);
 	if (s->lacks_data) {
 		cb("heaps, stacks and files of data: the recording has maps of code only; "
 		   "ibscope record keeps all, and so does perf record -d",

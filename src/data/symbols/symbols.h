@@ -2,7 +2,7 @@
 /*
  * Names of functions and source lines for addresses of a recording. A file is used only if it
  * has the build-id that was recorded, or none was recorded and the recording is of this machine;
- * code that processes generated, they may have listed in /tmp/perf-PID.map;
+ * code that processes generated, they may have listed in jit-PID.dump or /tmp/perf-PID.map;
  * what cannot be named is shown as file and offset. Nothing is asked of the network.
  */
 #ifndef IBSCOPE_SYMBOLS_H

@@ -7,6 +7,8 @@
 #include "stack_pages.h"
 #include "symbols_slab.h"
 
+#define UNKNOWN "[unknown]" /* name of a symbol without a file */
+
 /* A file that maps were of; several of one path if it was replaced, or is of several containers. */
 struct dso {
 	const char *path; /* of tasks, where equal paths have one address */
@@ -30,9 +32,11 @@ struct process {
 	bool alive;	/* `root` is known */
 	bool noted;	/* `contained` is known */
 	bool contained; /* it was in a container: without its root, its paths mean nothing here */
-	bool code_tried;
-	struct object *code; /* its list of generated code; NULL: none is known */
-	char code_why[160];  /* there is one, but it cannot be used */
+	struct code_list {
+		bool tried;
+		struct object *object; /* NULL: none is known */
+		char why[160];	       /* there is one, but it cannot be used */
+	} code_map, code_dump;	       /* /tmp/perf-PID.map, jit-PID.dump */
 };
 
 struct symbols {
@@ -83,9 +87,13 @@ enum data_kind data_kind_of(const char *path);
 /* Is it, by its name, a map of memory that only has code if a process generated that? */
 bool is_generated(const char *path);
 
-/* Set out->name by the process's list of such code, or out->no_list. Return: false if no name is known. */
-bool symbols_generated(struct symbols *s, struct process *p, __u32 tgid, __u64 addr,
-		       struct symbol *out);
+/* Set out->name by the process's lists of such code, or out->no_list. Return: false if no name is known. */
+bool symbols_generated(struct symbols *s, struct process *p, const struct tasks *tasks, __u32 tgid,
+		       __u64 addr, __u64 time, struct symbol *out);
+
+/* symbols_problems() of these lists. */
+size_t symbols_code_problems(const struct symbols *s, void (*cb)(const char *text, void *arg),
+			     void *arg);
 
 /* Memory that nobody has named. */
 static inline bool is_unnamed(const char *path)

@@ -4,37 +4,10 @@
  * name or of the maps, and queries look up the version at a time.
  */
 #include "tasks.h"
+#include "tasks_private.h"
 
 #include "base/intern.h"
 #include "map_tree.h"
-
-struct event {
-	__u64 time;
-	size_t seq;
-	enum trace_kind kind;
-	__u32 tgid, tid, parent_tgid, parent_tid;
-	bool exec, omp, end;
-	__u16 number;
-	__u32 what; /* text of a name, or number of a map or cgroup */
-	__u32 team;
-	__u64 cgroup_id, addr;
-};
-
-/* State from a time on. */
-struct version {
-	__u64 time;
-	bool born;	  /* the time before is unknown */
-	__u32 tgid, name; /* of a thread; INTERN_NONE: unknown */
-	__u32 root;	  /* maps of a process */
-	__u32 stamp;	  /* 0: shared with another process, so copy before changing */
-};
-
-/* The names of a thread, or the maps of a process. */
-struct history {
-	struct version *version; /* by time */
-	size_t n, room;
-	bool exited;
-};
 
 /* Keys of histories; threads use the plain tid. */
 #define PROCESS(tgid) (1ull << 33 | (tgid))
@@ -46,35 +19,6 @@ struct history {
 
 #define NO_NUMBER  U64_MAP_NONE
 #define TEAM_DEPTH 8
-
-struct map {
-	struct task_map map; /* without its build id */
-	unsigned char build_id[20];
-};
-
-struct tasks {
-	struct event *events; /* not applied yet */
-	size_t n_events, events_room;
-	size_t seq;
-	bool has_times, has_data;
-
-	struct intern texts;
-	struct map *maps;
-	size_t n_maps, maps_room;
-	struct map_pool pool;
-	struct history *histories;
-	size_t n_histories, histories_room;
-	struct u64_map history_of;
-	struct task_cgroup *cgroups;
-	size_t n_cgroups, cgroups_room;
-	struct u64_map cgroup_of; /* by id */
-	struct slab_list slabs;
-	struct task_rank *ranks;
-	size_t n_ranks, ranks_room;
-	struct u64_map rank_at; /* in `ranks`, by rank */
-	struct region_tree regions;
-	struct u64_map started; /* number of threads after the first one, by tgid */
-};
 
 struct tasks *tasks_new(void)
 {
@@ -100,12 +44,21 @@ void tasks_free(struct tasks *t)
 	u64_map_free(&t->rank_at);
 	region_tree_free(&t->regions);
 	u64_map_free(&t->started);
+	u64_map_free(&t->dumps);
 	free(t);
 }
 
 static const char *keep(struct tasks *t, const char *text)
 {
 	return intern_text(&t->texts, intern_get(&t->texts, text ?: ""));
+}
+
+static bool is_code_dump(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	unsigned int pid, n = 0;
+
+	return name && sscanf(name, "/jit-%9u.dump%n", &pid, &n) == 1 && n && !name[n];
 }
 
 static void add_map(struct tasks *t, const struct trace_mmap *m, struct event *e)
@@ -127,6 +80,8 @@ static void add_map(struct tasks *t, const struct trace_mmap *m, struct event *e
 	if (t->n_maps == U64_MAP_NONE)
 		out_of_memory();
 	t->has_data |= !m->exec;
+	if (is_code_dump(map.map.path))
+		u64_map_put(&t->dumps, m->tgid, intern_find(&t->texts, map.map.path));
 	memcpy(map.build_id, m->build_id, map.map.build_id_len);
 	e->tgid = m->tgid;
 	e->tid = m->tid;
@@ -504,16 +459,6 @@ bool tasks_kernel(const struct tasks *t, struct task_map *out)
 	return false;
 }
 
-bool tasks_have_data(const struct tasks *t)
-{
-	return t->has_data;
-}
-
-const struct slab_list *tasks_slabs(const struct tasks *t)
-{
-	return &t->slabs;
-}
-
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out)
 {
 	__u32 i;
@@ -583,10 +528,4 @@ bool tasks_started(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time, __u
 	v = version_at(history_at(t, START(tid)), time);
 	*place = v && v->tgid == tgid ? v->name : 0;
 	return *place || tid == tgid;
-}
-
-const struct task_rank *tasks_ranks(const struct tasks *t, size_t *n)
-{
-	*n = t->n_ranks;
-	return t->ranks;
 }

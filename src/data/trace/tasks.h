@@ -96,6 +96,9 @@ bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool k
 bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,
 		    struct task_map *out);
 
+/* The last file named jit-NUMBER.dump that a process mapped: how it says where it lists generated code. NULL: none. */
+const char *tasks_code_dump(const struct tasks *t, __u32 tgid);
+
 /* Is it the map of the kernel itself? Modules have maps of their own. */
 static inline bool task_map_is_kernel(const struct task_map *map)
 {
