@@ -733,6 +733,30 @@ static void test_code_map_files(void **state)
 #undef OPEN_LIST
 }
 
+/* A new worker reads it again, by the same descriptor. */
+static void test_code_map_again(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	const struct code_map_place place = { .pid = getpid(), .alive = true };
+	char list[64], why[160];
+	struct object *o;
+
+	(void)state;
+	snprintf(list, sizeof(list), "/tmp/perf-%d.map", getpid());
+	unlink(list);
+	put_file(list, "1000 8 a\n1008 8 b\n", 18);
+	o = object_open_code_map(n, &place, why, sizeof(why));
+	unlink(list);
+	assert_non_null(o);
+	assert_string_equal(symbol_at(o, 0x1000), "a");
+	make_program(path_of("a"), 2);
+	object_close(must_open(n, path_of("a")));
+	assert_int_equal(kill(worker(), SIGKILL), 0);
+	assert_string_equal(symbol_at(o, 0x1008) ?: "", "b");
+	object_close(o);
+	naming_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -743,6 +767,7 @@ int main(void)
 		cmocka_unit_test(test_demangled),	   cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_code_map),	   cmocka_unit_test(test_random_code_maps),
 		cmocka_unit_test(test_hostile_code_maps),  cmocka_unit_test(test_code_map_files),
+		cmocka_unit_test(test_code_map_again),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -59,7 +59,8 @@ static ssize_t read_text(struct code_map *m, int fd)
 	ssize_t got;
 
 	m->text = xrealloc(NULL, CODE_MAP_BYTES + 1);
-	while ((got = read(fd, m->text + n, CODE_MAP_BYTES + 1 - n)) > 0)
+	/* the position of @fd is that of the process that opened it, too */
+	while ((got = pread(fd, m->text + n, CODE_MAP_BYTES + 1 - n, n)) > 0)
 		n += got;
 	if (got < 0)
 		return -errno;
