@@ -110,6 +110,15 @@ class Options(unittest.TestCase):
             rows = re.findall(r'^\.It Cm (\w.*)$', page.split('.Sh COLUMNS')[-1], re.M)
             self.assertEqual([name for row in rows for name in row.split(' , ')], want)
 
+    def test_reasons_without_a_name(self):
+        """Each reason in the ledger of symbols has an entry."""
+        with open(os.path.join(TOP, 'src', 'data', 'report', 'report.h'), encoding='ascii') as f:
+            table = re.search(r'#define CODE_KIND_TABLE\(X\)(.*?[^\\])\n', f.read(), re.S)[1]
+        reasons = re.findall(r'"(\w+)"', table)
+        self.assertIn('no_symbol', reasons)
+        page = read('ibscope-report.1').split('Ql symbols\n')[1]
+        self.assertEqual([r for r in reasons if f'.It Ql {r}\n' not in page], [])
+
     def test_options_that_are_mentioned(self):
         for path in PAGES:
             text = read(path)
