@@ -51,9 +51,10 @@ public class Busy {
 
 
 def python_since(minor):
-    """A python3 that can list its functions, or None."""
+    """A python3 that can list its functions, maybe installed beside the one that runs this; or None."""
+    beside = os.path.join(os.path.dirname(sys.base_prefix), '*', 'bin', 'python3')
     candidates = ['python3', *(f'python3.{m}' for m in range(20, minor - 1, -1)),
-                  *sorted(glob.glob('/root/.pyenv/versions/3.*/bin/python3'), reverse=True)]
+                  *sorted(glob.glob(beside), reverse=True)]
     for path in filter(None, map(shutil.which, candidates)):
         p = subprocess.run([path, '-c', 'import sys; print(sys.version_info[1])'], capture_output=True, text=True, check=False)
         if p.returncode == 0 and int(p.stdout) >= minor:

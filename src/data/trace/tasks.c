@@ -196,6 +196,9 @@ static struct history *history_of(struct tasks *t, __u64 key)
 
 static void add_version(struct history *h, struct version v)
 {
+	/* always so, but the analyser cannot see it */
+	if (!h->version)
+		h->n = h->room = 0;
 	array_reserve(h->version, h->room, h->n + 1);
 	h->version[h->n++] = v;
 	h->exited = false;
