@@ -166,7 +166,7 @@ static void test_new_owner(void **state_)
 				  .period = PERIOD,
 				  .tlb = true,
 				  .layout = &layout };
-	struct snapshot head = {}, was, now, got, want;
+	struct snapshot head = {}, was = {}, now = {}, got, want;
 	struct baseline last = {};
 	struct err err;
 
