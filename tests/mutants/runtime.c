@@ -8,6 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MUTANTS_MAX /* mutants.py sets it */
+#define MUTANTS_MAX 1
+#endif
+
 extern int mutant_number;
 extern unsigned char *mutant_reached;
 
