@@ -221,13 +221,11 @@ static void put_map(FILE *f, const char *title, const struct diff_parts *p, doub
 	begin_map(f, title);
 	for (unsigned int c = 0; c < DIFF_HEAT_COLUMNS; c++)
 		for (unsigned int r = 0; r < DIFF_HEAT_ROWS; r++) {
-			int step = STEPS;
+			const double v = p->y[c][r];
+			const int step = v > 0 ? STEPS + (int)ceil(log2(v / most)) : 0;
 
-			if (p->y[c][r] <= 0)
-				continue;
-			for (double v = p->y[c][r]; v < most / 2 && step > 1; v *= 2)
-				step--;
-			put_cell(f, "a", step, c, r, p->y[c][r] * k);
+			if (v > 0)
+				put_cell(f, "a", step > 1 ? step : 1, c, r, v * k);
 		}
 	put_axes(f, seconds);
 	fputs("</svg></figure>\n", f);
