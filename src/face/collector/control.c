@@ -476,3 +476,8 @@ void control_close(struct control *s)
 		close(s->epoll_fd);
 	free(s);
 }
+
+void control_clear(const char *path)
+{
+	control_remove(path);
+}

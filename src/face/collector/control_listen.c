@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "control_listen.h"
-#include "control.h"
 
 #include "base/err.h"
 #include "base/trusted_dir.h"
@@ -170,7 +169,7 @@ int control_listen(struct control_place *p, mode_t mode, struct err *err)
 	return ret;
 }
 
-void control_clear(const char *path)
+void control_remove(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct err err;

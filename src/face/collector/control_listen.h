@@ -24,4 +24,7 @@ int control_listen(struct control_place *p, mode_t mode, struct err *err);
 /* Close the socket, and remove it unless it is that of another collector. */
 void control_leave(struct control_place *p);
 
+/* As control_clear(). */
+void control_remove(const char *path);
+
 #endif
