@@ -29,6 +29,7 @@ import run  # noqa: E402
 EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 SAMPLE, PER_FILE = 60, 10   # mutants of a sample, and of each of its files
 MUTANTS_MAX = 1 << 17       # in one build
+MEMORY_MAX = 4 << 30
 STATES = 'killed', 'alive', 'equivalent', 'not reached', 'invalid'
 
 
@@ -37,6 +38,8 @@ class Build:
 
     def __init__(self, args):
         self.build, self.out, self.cc, self.clang = args.build, args.out, args.cc, args.clang
+        # address space; a sanitizer reserves far more than it uses
+        self.memory = [] if re.search(r'SAN=\S', args.make) else [f'--as={MEMORY_MAX}']
         text = subprocess.run(['make', '-Bn', 'V=1', *args.make.split(), f'O={args.build}', 'CC=cc', 'all', 'tests'],
                               capture_output=True, text=True, check=True).stdout
         self.compile, self.link = {}, {}
@@ -166,7 +169,7 @@ class Test:
     def __init__(self, build, path):
         self.path, self.module = path, path.endswith('.py')
         self.name = os.path.basename(path)
-        self.seconds, self.reached = 0, b''
+        self.seconds, self.reached, self.memory = 0, b'', build.memory
         self.command = [os.path.join(build.out, path)]
         if self.module:
             self.command = [sys.executable, '-m', 'unittest', '-f', self.name[:-3]]
@@ -179,6 +182,8 @@ class Test:
         """Return: exit status, -1 if it takes longer."""
         where = os.path.abspath(os.path.dirname(self.path)) if self.module else None
         command = self.command if not where else ['sh', '-c', 'cd "$0" && exec "$@"', where, *self.command]
+        # a loop of a mutant ends also if nobody is left to end it
+        command = ['prlimit', f'--cpu={int(2 * seconds) + 5}', *self.memory, '--', *command]
         p = run.run_limited(command, seconds, {**os.environ, **run.CMOCKA_ENV, **self.env, **env})
         return -1 if 'not done after' in p.stderr[-40:] else p.returncode
 
