@@ -6,6 +6,7 @@ import ctypes
 import io
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -33,7 +34,7 @@ TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
 QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
             'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
             'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user detail edges max-groups web.telemetry-path '
-            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca code-maps omp'.split())
+            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca code-maps omp lease at window'.split())
 SHARED = ('Sampling', 'Selection', 'Measurement')
 
 
@@ -194,7 +195,7 @@ class HostileNames(unittest.TestCase):
                 self.run_it(BINARY if few else kind, 'diff', *args, file, file, **how)
                 how['hostile'] = False
                 self.run_it(BINARY if few else kind, 'diff', *args, '--a', 'op == load', '--b', 'cpu != 0', file, **how)
-        self.run_it(BINARY, 'diff', '--html', '/dev/stdout', '--by', keys, file, file, status=0 if file == self.made else None)
+        self.run_it(BINARY, 'diff', '--html', '-', '--by', keys, file, file, status=0 if file == self.made else None)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         for kind in 'csv', 'damon':
             self.run_it(BINARY, 'report', '--by', 'page', '--format', kind, '-i', file)
@@ -313,6 +314,11 @@ class HostileNames(unittest.TestCase):
                      ('serve', *SIM, '--web.listen-address', bad, '--config-check'),
                      ('serve', *SIM, '--web.config.file', bad, '--config-check'),
                      ('ctl', bad), ('ctl', '--control', bad, 'status'), ('ctl', '--pin-dir', f'/no/{bad}', 'snapshot'),
+                     ('serve', *SIM, '--lease', bad, '--config-check'),
+                     ('diff', '--prometheus', bad, '--at', '-1h', '--at', 'now'), ('diff', '--prometheus', 'http://[::1]:1', '--at', bad),
+                     ('diff', '--prometheus', 'http://[::1]:1/' + bad, '--at', '-1h', '--at', 'now', '--window', '1h', '--match', bad),
+                     ('diff', '--prometheus', 'http://[::1]:1', '--at', '-1h', '--at', 'now', '--window', bad),
+                     ('diff', self.made, self.made, '--html', f'/no/{bad}'),
                      ('c2c', '--control', bad), ('doctor', bad), ('doctor', '--json', bad)):
             with self.subTest(args=args):
                 status, out = self.start(IBSCOPE, *args)
@@ -331,6 +337,21 @@ class HostileNames(unittest.TestCase):
         self.run_it(JSON, 'doctor', '--json', status=None, hostile=False)
         self.run_it(TEXT, 'doctor', '--cost', hostile=False)
         self.run_it(TEXT, 'doctor', '--verify', status=None, hostile=False)
+
+    def test_prometheus(self):
+        """A server is a stranger, and so are those whose names it has."""
+        name, rnd = ERROR.decode('utf-8', 'surrogateescape').replace('\udcff', ''), random.Random(3)
+        series = []
+        for metric, step, more in (('ibscope_samples_total', 1000, {}), ('ibscope_estimated_ops_total', 10 ** 8, {}),
+                                   ('ibscope_load_miss_latency_cycles_sum', 20000, {'src': name}),
+                                   ('ibscope_load_miss_latency_cycles_count', 50, {'src': name})):
+            values = [[1000 + 20 * i, str(step * i + rnd.randrange(step // 10))] for i in range(31)]
+            series.append({'metric': {'__name__': metric, 'container': name, 'cgroup': name, **more}, 'values': values})
+        server = Server(says=json.dumps({'status': 'success', 'data': {'result': series}}).encode())
+        self.addCleanup(server.stop)
+        for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
+            self.run_it(kind, 'diff', '--prometheus', server.url, '--at', '1600', '--at', '1600', '--window', '10m',
+                        '--match', f'x="{name}"'.replace('\n', ''), *args, hostile=kind == JSON)
 
     def test_planted(self):
         """What others put in the place of a file that is written: links are refused, files replaced."""
