@@ -139,6 +139,7 @@ static void bench(const struct size *size, bool as_json)
 		.owners = owners,
 		.state = state,
 		.n_cpus = size->cpus,
+		.outcomes = IBS_OUTCOME_N,
 		.shards = size->shards,
 		.max_slots = size->groups + 1,
 		.layout = &layout,

@@ -74,6 +74,7 @@ static int bench(unsigned int groups, unsigned int samples, unsigned int interva
 				  .owners = owners,
 				  .state = state,
 				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
 				  .shards = 1,
 				  .max_slots = groups + 1,
 				  .period = 1000000,

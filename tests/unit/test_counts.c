@@ -98,6 +98,7 @@ static void test_weights(void **unused)
 					  .series = series,
 					  .state = state,
 					  .n_cpus = 1,
+					  .outcomes = IBS_OUTCOME_N,
 					  .shards = SHARDS,
 					  .max_slots = SLOTS,
 					  .has_ops = rows[i].has_ops,

@@ -161,6 +161,7 @@ static void test_new_owner(void **state_)
 				  .series = series,
 				  .state = state,
 				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
 				  .shards = 1,
 				  .max_slots = GROUPS + 1,
 				  .period = PERIOD,
