@@ -171,7 +171,7 @@ bool pinned_layout_ok(const struct ibs_meta_layout *l)
 	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
 		if (!entry_ok(l, pair))
 			return false;
-	return l->n_cpus && l->shards && l->max_slots > 1 &&
+	return l->n_cpus && l->outcomes <= IBS_OUTCOME_N && l->shards && l->max_slots > 1 &&
 	       (__u64)l->shards * l->max_slots <= UINT32_MAX && l->slot_words >= IBS_TLB_WORDS &&
 	       l->slot_words <= IBS_LAYOUT_WORD + IBS_HIST_REACH && l->metric < IBS_METRIC_N &&
 	       sizeof(struct ibs_state) + (__u64)l->n_cpus * sizeof(struct ibs_cpu_state) <=
