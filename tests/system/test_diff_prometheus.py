@@ -151,9 +151,9 @@ class DiffPrometheus(unittest.TestCase):
                 ('error', (400, b'{"status":"error","error":"no such thing\x1b[31m"}'), 'no such thing'), ('teapot', (418, b''), 'answers 418'),
                 ('redirect', (302, b''), 'answers 302'), ('endless', (299, b'[1,' * 100000), 'longer than 256 MiB'),
                 ('empty', result(), 'no series of'), ('list', (200, b'[]'), 'no list of series'), ('numbers', result(1, 2), 'no name'),
-                ('text', result({'metric': metric, 'values': [[0, 'NaN']]}), 'no counter'),
-                ('far', result({'metric': metric, 'values': [[1e300, '1']]}), 'no counter'),
-                ('negative', result({'metric': metric, 'values': [[START, '-1']]}), 'no counter'),
+                ('text', result({'metric': metric, 'values': [[0, 'NaN']]}), 'not that of a counter'),
+                ('far', result({'metric': metric, 'values': [[1e300, '1']]}), 'not that of a counter'),
+                ('negative', result({'metric': metric, 'values': [[START, '-1']]}), 'not that of a counter'),
                 ('deep', (200, b'{"data":' + b'[' * 100000), 'is not one of Prometheus')):
             with self.subTest(name):
                 server.answer = answer

@@ -132,7 +132,7 @@ static int judge(const struct replay_opts *opts, struct trace_event *ev)
 	return ret;
 }
 
-/* A task that exits has no pid in perf's samples: it may be an excluded one, and is none of the selected. */
+/* A task that exits has no pid in perf's samples: it is neither excluded nor selected. */
 static void test_unknown_task(void **state)
 {
 	static const __u32 pid = KNOWN, unknown = REPLAY_NO_TASK;

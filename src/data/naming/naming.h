@@ -68,7 +68,7 @@ struct code_map_place {
 
 /*
  * The same of such a list, of which only object_symbol() may be asked, by address, or if it is a dump object_code_at().
- * *why: "" if there is no list, and none was promised by a map.
+ * *why: "" if there is no list and no map names one.
  */
 struct object *object_open_code_map(struct naming *n, const struct code_map_place *place, char *why,
 				    size_t size);

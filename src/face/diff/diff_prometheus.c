@@ -216,7 +216,7 @@ static int add_series(struct diff *d, struct counters *t, const struct source *s
 		cell->counter[kind] = xcalloc(1, sizeof(*cell->counter[kind]));
 	return add_values(cell->counter[kind], json_object_get(series, "values"), w, step)
 		       ? 0
-		       : bad(w->url, "a value is no counter", err);
+		       : bad(w->url, "a value is not that of a counter", err);
 }
 
 static double value(const struct cell *c, enum kind kind, unsigned int step)
@@ -224,7 +224,7 @@ static double value(const struct cell *c, enum kind kind, unsigned int step)
 	return c && c->counter[kind] ? c->counter[kind]->by[step] : 0;
 }
 
-/* Each sample of a row stands for as many ops as the row's do on average in the step. */
+/* Of a row only the mean of ops per sample is known, for each step. */
 static void add_step(struct diff *d, const struct counters *t, unsigned int step)
 {
 	for (size_t i = 0; i < t->n; i++) {
