@@ -76,6 +76,21 @@ def cgroup2_mount():
     return None
 
 
+def memory_cgroup(name, limit):
+    """A cgroup with a limit of memory in bytes, which the caller removes; None: no memory controller is here."""
+    with open('/proc/mounts') as f:
+        mount = next((at for _, at, kind, options, *_ in map(str.split, f) if kind == 'cgroup' and 'memory' in options.split(',')), None)
+    cgroup = f'{mount or cgroup2_mount()}/{name}'
+    file = f'{cgroup}/{"memory.limit_in_bytes" if mount else "memory.max"}'
+    os.mkdir(cgroup)
+    if not os.path.exists(file):
+        os.rmdir(cgroup)
+        return None
+    with open(file, 'w') as f:
+        f.write(str(limit))
+    return cgroup
+
+
 class Cgroup:
     """A cgroup of a test, removed with those below it when done."""
 

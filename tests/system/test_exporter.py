@@ -16,8 +16,9 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, run, until
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, memory_cgroup, run, until
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
 FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
 NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
@@ -65,8 +66,8 @@ class Program:
 
 
 class Exporter(Program):
-    def __init__(self, *args, prefix=(), pin_dir=DIR, listen='127.0.0.1:0'):
-        super().__init__([*prefix, EXPORTER, '--pin-dir', pin_dir, '--web.listen-address', listen, *args], 'listening on')
+    def __init__(self, *args, prefix=(), pin_dir=DIR, listen='127.0.0.1:0', program=EXPORTER):
+        super().__init__([*prefix, program, '--pin-dir', pin_dir, '--web.listen-address', listen, *args], 'listening on')
         self.port = int(re.search(r':(\d+)[,\n]', self.said() + '\n').group(1))
         self.url = f'http://127.0.0.1:{self.port}'
 
@@ -96,6 +97,12 @@ def samples(text):
             assert name not in out, f'twice: {name}'
             out[name] = float(value)
     return out
+
+
+def not_loopback(port):
+    """URLs of the metrics at other addresses of this machine."""
+    out = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
+    return [f'http://{f"[{a}]" if ":" in a else a}:{port}/metrics' for a in out]
 
 
 def counters(s):
@@ -480,13 +487,12 @@ class Served(Collected):
 
     def test_gzip(self):
         """For others than ourselves."""
-        address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
-        if not address:
-            self.skipTest('there is no address but loopback')
         e = self.start(Exporter, listen=':0')
-        url = f'http://[{address[0]}]' if ':' in address[0] else f'http://{address[0]}'
+        url = next(iter(not_loopback(e.port)), None)
+        if not url:
+            self.skipTest('there is no address but loopback')
         for encoding, zipped in ('gzip', True), ('gzip;q=0, *', False), ('identity', False):
-            r = urllib.request.Request(f'{url}:{e.port}/metrics', headers={'Accept-Encoding': encoding})
+            r = urllib.request.Request(url, headers={'Accept-Encoding': encoding})
             with urllib.request.urlopen(r) as a:
                 self.assertEqual(a.headers['Content-Encoding'] == 'gzip', zipped, encoding)
                 body = a.read()
@@ -653,13 +659,58 @@ class Thousand(Case):
                 return now() - before
             time.sleep(0.1)
 
-    def test_bounds(self):
+    def fill(self, n):
+        """The directory of the pins, and samples in all."""
         d = DIR + '-fill'
-        fill = subprocess.Popen([FILL, d, '1000'], stdout=subprocess.PIPE, text=True)
+        fill = subprocess.Popen([FILL, d, str(n)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(fill.wait, 30)
         self.addCleanup(fill.terminate)
         total = int(fill.stdout.readline().split()[0])
         self.addCleanup(fill.stdout.close)
+        return d, total
+
+    def test_memory_of_its_unit(self):
+        """Twelve thousand with all buckets: text, packed text, histograms of the next format, page, and who reads slowly."""
+        with open(os.path.join(ROOT, 'tools/systemd/ibscope-exporter.service')) as f:
+            limit = int(re.search(r'^MemoryMax=(\d+)M$', f.read(), re.M).group(1))
+        cgroup = memory_cgroup(f'ibscope-exporter-{os.getpid()}', limit << 20)
+        if not cgroup:
+            self.skipTest('no memory controller')
+        self.addCleanup(os.rmdir, cgroup)
+        d, total = self.fill(12000)
+        e = self.start(Exporter, prefix=['sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; exec "$@"', '-', *NOBODY], pin_dir=d,
+                       listen=':0', program=os.path.join(BUILD, 'ibscope-exporter'))    # sanitizers take more memory than that
+        slow = []
+        for path in '/metrics', '/api/snapshot.json', '/metrics':
+            slow.append(socket.create_connection(('127.0.0.1', e.port)))
+            self.addCleanup(slow[-1].close)
+            slow[-1].sendall(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
+            slow[-1].recv(1000)
+            s = samples(e.get()[2])
+            self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
+            time.sleep(4)
+        self.assertEqual((s['ibscope_groups'], s['ibscope_exporter_coarse_histograms']), (12000, 1))
+        self.assertEqual(sum(v for k, v in s.items() if 'latency_cycles_count{' in k and 'load_miss' in k),
+                         sum(v for k, v in s.items() if 'latency_cycles_bucket{' in k and 'load_miss' in k and 'le="+Inf"' in k))
+        for url in not_loopback(e.port)[:1]:
+            with urllib.request.urlopen(urllib.request.Request(url, headers={'Accept-Encoding': 'gzip'}), timeout=60) as a:
+                self.assertEqual(gzip.decompress(a.read()).count(b'\nibscope_samples_total{'), 12000)
+        native = e.get(Accept='application/openmetrics-text;version=2.0.0')[2]
+        self.assertIn(native.count('pod="checkout-7d9f8b6c5d-11999"'), range(10, 13))
+        page = json.loads(e.get('/api/snapshot.json')[2])
+        self.assertEqual(sum(src['samples'] for c in page['containers'] for src in c['sources'].values()), total)
+        widths = [[le for le, _ in src['buckets']] for c in page['containers'] for src in c['sources'].values() if src['buckets']]
+        self.assertEqual(max(widths, key=len), [64, 128, 256, 384, 512, 1024, 2048, 65535])
+        self.assertEqual({src['p50'] for c in page['containers'] for src in c['sources'].values()}, {None})
+        self.assertIn('histograms have only the exported edges', e.said())
+        for peak in 'memory.max_usage_in_bytes', 'memory.peak':
+            if os.path.exists(f'{cgroup}/{peak}'):
+                with open(f'{cgroup}/{peak}') as f:
+                    print(f'{int(f.read()) / (1 << 20):.1f} of {limit} MiB')
+        self.assertEqual(e.stop(), 0)
+
+    def test_bounds(self):
+        d, total = self.fill(1000)
         e = self.start(Exporter, prefix=NOBODY, pin_dir=d)
         status, headers, text = e.get()
         s = samples(text)

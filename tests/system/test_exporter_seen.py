@@ -144,6 +144,21 @@ class Seen(test_exporter.Collected):
         self.assertRegex(dom, r'<tr data-samples="\d+"[^>]*>.*?<td class="">40.0</td>')
 
     @test_exporter.needs('chromium')
+    def test_page_of_too_many(self):
+        """Buckets that are too wide for percentiles yield none, and the page says why."""
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        dram = {'samples': 500, 'valid': 500, 'sum': 200000, 'estimated_ops': 500000, 'miss_cycles': 200000000, 'buckets': [[512, 499], [65535, 1]]}
+        tlb = dict.fromkeys(('l2_hit', 'l2_miss', 'l2_hit_ops', 'l2_miss_ops', 'refills', 'refill_cycles'), 0)
+        for coarse, cells in (False, ['512', '512']), (True, ['–', '–']):
+            d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'coarse_histograms': coarse,
+                 'containers': [{'cgroup': '/a', 'tlb': tlb, 'sources': {'dram': dram}}]}
+            dom = self.dom(self.serve_page(e.get('/')[2].encode(), d))
+            row = re.search(r'<tr data-samples="500".*?</tr>', dom, re.S).group()
+            self.assertEqual(re.findall(r'<td[^>]*>([^<]*)</td>', row)[-2:], cells, row)
+            self.assertEqual('>Too many containers to keep all latencies' in dom, coarse)
+
+    @test_exporter.needs('chromium')
     def test_page_of_a_governor(self):
         """What the page says when less is sampled than asked for."""
         e = self.start(test_exporter.Exporter)

@@ -93,16 +93,10 @@ class Serve(unittest.TestCase):
 
     def test_memory_of_its_cgroup(self):
         """A limit that is too low for the maps is named, with a remedy."""
-        with open('/proc/mounts') as f:
-            mount = next((at for _, at, kind, options, *_ in map(str.split, f) if kind == 'cgroup' and 'memory' in options.split(',')), None)
-        cgroup = f'{mount or cgroup2_mount()}/ibscope-memory-{os.getpid()}'
-        limit = 'memory.limit_in_bytes' if mount else 'memory.max'
-        os.mkdir(cgroup)
-        self.addCleanup(os.rmdir, cgroup)
-        if not os.path.exists(f'{cgroup}/{limit}'):
+        cgroup = ibscope.memory_cgroup(f'ibscope-memory-{os.getpid()}', 24 << 20)
+        if not cgroup:
             self.skipTest('no memory controller')
-        with open(f'{cgroup}/{limit}', 'w') as f:
-            f.write(str(24 << 20))
+        self.addCleanup(os.rmdir, cgroup)
         program = os.path.join(ibscope.BUILD, 'ibscope')  # sanitizers take more memory than that
         p = subprocess.run(['sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; exec "$@"', '-', program, 'serve', '--source', 'sim', '--pin-dir',
                             DIR, '--control', 'none'], capture_output=True, text=True, timeout=60)

@@ -837,6 +837,83 @@ static void test_pieces(void **state)
 	metrics_free(m);
 }
 
+/* The text up to the metrics of the reading process. */
+static char *groups_of(bool coarse, enum metrics_format format)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics_self self = { .coarse = coarse };
+	struct metrics *m;
+	struct err err;
+	char *whole;
+	size_t size;
+	FILE *file;
+
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	assert_int_equal(self.coarse, coarse);
+	file = open_memstream(&whole, &size);
+	metrics_print(file, m, format);
+	fclose(file);
+	metrics_free(m);
+	if (format != METRICS_JSON)
+		*strstr(whole, "# HELP ibscope_governor_state") = 0;
+	return whole;
+}
+
+/* The first difference, not both texts. */
+static void assert_same(const char *a, const char *b)
+{
+	size_t n = 0, line = 0;
+
+	for (; a[n] == b[n] && a[n]; n++)
+		line = a[n] == '\n' ? n + 1 : line;
+	if (a[n] != b[n])
+		fail_msg("'%.300s' and '%.300s'", a + line, b + line);
+}
+
+static bool hist(int src)
+{
+	return layout.entry[IBS_LAYOUT_IDX(IBS_OP_KIND_LOAD, src)] & IBS_LAYOUT_HIST;
+}
+
+/* Sums and exported edges are exact even where memory has no room for all buckets. */
+static void test_coarse(void **state)
+{
+	const struct metrics_opts before = opts;
+	char *fine, *coarse;
+
+	(void)state;
+	for (int slot = 1; slot < SLOTS; slot++) {
+		put_slot(slot, slot, slot % 2 ? "/odd" : "/even");
+		for (int src = 0; src < IBS_SRC_N; src++)
+			for (int lat = 0; lat < 65536 && hist(src); lat = lat * 9 / 8 + slot)
+				add(slot, IBS_OP_KIND_LOAD, src, lat, ~0ull >> (13 + lat % 40));
+	}
+	for (int detail = 0; detail < METRICS_DETAILS; detail++) {
+		opts = (struct metrics_opts){ .detail = detail };
+		if (detail == METRICS_MEDIUM)
+			assert_int_equal(metrics_edges_parse("7,8,65535", &opts, &(struct err){}),
+					 0);
+		for (int f = METRICS_TEXT; f <= METRICS_OPENMETRICS; f++) {
+			fine = groups_of(false, f);
+			coarse = groups_of(true, f);
+			assert_same(fine, coarse);
+			free(fine);
+			free(coarse);
+		}
+	}
+	opts = (struct metrics_opts){ .detail = METRICS_LOW };
+	coarse = groups_of(true, METRICS_JSON);
+	assert_non_null(strstr(coarse, "\"p50\":null"));
+	assert_non_null(strstr(coarse, "[[64,"));
+	assert_null(strstr(coarse, "[72,"));
+	free(coarse);
+	fine = groups_of(false, METRICS_JSON);
+	assert_null(strstr(fine, "\"p50\":null"));
+	assert_non_null(strstr(fine, "[72,"));
+	free(fine);
+	opts = before;
+}
+
 static void test_edges(void **state)
 {
 	static const char *const bad[] = { "",	       ",",	"128,",
@@ -906,17 +983,29 @@ static void test_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),    T(test_default_edges),
-		T(test_names),	      T(test_beyond),
-		T(test_same_names),   T(test_series),
-		T(test_fetches),      T(test_merged),
-		T(test_native),	      T(test_unknown_is_absent),
-		T(test_json),	      T(test_pieces),
-		T(test_edges),	      T(test_ops_and_tlb),
-		T(test_machine),      T(test_process),
-		T(test_governor),     T(test_by),
-		T(test_by_nothing),   T(test_remote_price),
-		T(test_nothing_read), T(test_work_and_waiting),
+		T(test_histogram),
+		T(test_default_edges),
+		T(test_names),
+		T(test_beyond),
+		T(test_same_names),
+		T(test_series),
+		T(test_fetches),
+		T(test_merged),
+		T(test_native),
+		T(test_unknown_is_absent),
+		T(test_json),
+		T(test_pieces),
+		T(test_coarse),
+		T(test_edges),
+		T(test_ops_and_tlb),
+		T(test_machine),
+		T(test_process),
+		T(test_governor),
+		T(test_by),
+		T(test_by_nothing),
+		T(test_remote_price),
+		T(test_nothing_read),
+		T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

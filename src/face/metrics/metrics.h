@@ -67,6 +67,7 @@ struct metrics_self {
 	__u64 passwords_checked, passwords_wrong;
 	__u64 config_errors; /* failed reloads of certificates and passwords */
 	bool mapped;
+	bool coarse;  /* histograms are kept only at the exported edges */
 	bool failing; /* the last attempt to read counters failed */
 };
 
@@ -78,18 +79,21 @@ struct metrics_source {
 	const void *arg;
 };
 
+/* Bytes of a reading with all buckets; a larger one is coarse. A unit of 64 MiB has room for three. */
+#define METRICS_FINE_MAX (16 << 20)
+
 /**
  * metrics_read() - read all counters of a collector
- * @self: measurements of the reading process
+ * @self: measurements of the reading process; `coarse` from then on if the reading is
  *
  * Return: 0, the caller frees @out with metrics_free(); or a negative errno with @err.
  */
 int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
-		 const struct metrics_self *self, struct metrics **out, struct err *err);
+		 struct metrics_self *self, struct metrics **out, struct err *err);
 
 /* The same from pins. */
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
-			const struct metrics_self *self, struct metrics **out, struct err *err);
+			struct metrics_self *self, struct metrics **out, struct err *err);
 
 enum metrics_state {
 	METRICS_READ,	/* the counters of a collector were read */

@@ -6,17 +6,6 @@
 
 #include <ibscope/fetch.h>
 
-static void free_group(struct metrics_group *g)
-{
-	if (!g)
-		return;
-	for (int s = 0; s < IBS_SRC_N; s++)
-		free(g->src[s].buckets);
-	free(g->labels);
-	free(g->json);
-	free(g);
-}
-
 /* A writer of a group's labels, in both forms. */
 struct label_writer {
 	FILE *text;
@@ -58,44 +47,48 @@ static void put_labels(struct label_writer *w, const struct metrics_groups *all,
 	}
 }
 
-static void set_labels(struct metrics_group *g, const struct metrics_groups *all,
-		       const struct ibs_group_key *key, const struct ibs_slot_name *name,
-		       bool other)
+static char *keep_text(struct metrics_groups *all, char *text, size_t len)
 {
-	size_t text_len, json_len;
-	struct label_writer w = { .text = xmemopen(&g->labels, &text_len),
-				  .json.f = xmemopen(&g->json, &json_len) };
+	char *kept = metrics_keep(all, len + 1);
+
+	memcpy(kept, text, len + 1);
+	free(text);
+	return kept;
+}
+
+/* Find or create the group with the labels of @key. */
+static struct metrics_packed *get_group(struct metrics_groups *all, const struct ibs_group_key *key,
+					const struct ibs_slot_name *name, bool other)
+{
+	char *labels, *json;
+	size_t labels_len, json_len;
+	struct label_writer w = { .text = xmemopen(&labels, &labels_len),
+				  .json.f = xmemopen(&json, &json_len) };
+	__u64 hash;
+	__u32 n;
 
 	put_labels(&w, all, key, name, other);
 	xmemclose(w.text);
 	xmemclose(w.json.f);
-}
-
-/* Find or create the group with the labels of @key. */
-static struct metrics_group *get_group(struct metrics_groups *all, const struct ibs_group_key *key,
-				       const struct ibs_slot_name *name, bool other)
-{
-	struct metrics_group *g = xcalloc(1, sizeof(*g));
-	__u64 hash;
-	__u32 n;
-
-	set_labels(g, all, key, name, other);
-	hash = text_hash(g->labels);
+	hash = text_hash(labels);
 	u64_map_for_each(n, &all->by_labels, hash)
 	{
-		if (!strcmp(all->group[n]->labels, g->labels)) {
-			free_group(g);
-			return all->group[n];
+		if (!strcmp(all->group[n].labels, labels)) {
+			free(labels);
+			free(json);
+			return &all->group[n];
 		}
 	}
 	array_reserve(all->group, all->room, all->n + 1);
 	u64_map_add(&all->by_labels, hash, all->n);
-	all->group[all->n++] = g;
-	all->bytes += sizeof(*g) + 3 * strlen(g->labels);
-	return g;
+	all->group[all->n] = (struct metrics_packed){
+		.labels = keep_text(all, labels, labels_len),
+		.json = keep_text(all, json, json_len),
+	};
+	return &all->group[all->n++];
 }
 
-static struct metrics_group *get_other(struct metrics_groups *all)
+static struct metrics_packed *get_other(struct metrics_groups *all)
 {
 	static const struct ibs_slot_name name = { .cgroup = "other", .container = "other" };
 	static const struct ibs_group_key key;
@@ -117,23 +110,26 @@ static void add_itlb(struct tlb_counts *to, const struct series *s)
 	}
 }
 
-static void add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
+static void add_counts(struct metrics_groups *all, struct metrics_packed *to, const struct group *g)
 {
+	struct metrics_group sum;
+
+	metrics_unpack(all, to, true, &sum);
 	for (size_t i = 0; i < g->n_series; i++) {
 		const struct series *s = &g->series[i];
-		const bool had = to->src[s->src].buckets;
 
-		to->count[s->op][s->src] += s->samples;
-		to->ops[s->op][s->src] += s->ops;
-		to->timed[s->src] += s->valid ? s->ops : 0;
-		to->samples += s->samples;
+		sum.count[s->op][s->src] += s->samples;
+		sum.ops[s->op][s->src] += s->ops;
+		sum.timed[s->src] += s->valid ? s->ops : 0;
+		sum.samples += s->samples;
 		if (all->fetch)
-			add_itlb(&to->tlb, s);
-		series_add(&to->src[s->src], s);
-		if (!had && s->buckets)
-			all->bytes += IBS_LAT_BUCKETS * sizeof(*s->buckets);
+			add_itlb(&sum.tlb, s);
+		if (s->buckets)
+			metrics_buckets(&sum, s->src);
+		series_add(&sum.src[s->src], s);
 	}
-	tlb_add(&to->tlb, &g->tlb);
+	tlb_add(&sum.tlb, &g->tlb);
+	metrics_pack(all, to, &sum);
 }
 
 void metrics_groups_add(struct metrics_groups *all, const struct group *g,
@@ -147,11 +143,10 @@ void metrics_groups_add(struct metrics_groups *all, const struct group *g,
 
 void metrics_groups_free(struct metrics_groups *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		free_group(all->group[i]);
+	metrics_blocks_free(all);
 	free(all->group);
 	u64_map_free(&all->by_labels);
-	*all = (struct metrics_groups){ .by = all->by,
-					.by_path = all->by_path,
-					.fetch = all->fetch };
+	*all = (struct metrics_groups){
+		.by = all->by, .by_path = all->by_path, .coarse = all->coarse, .fetch = all->fetch
+	};
 }

@@ -10,27 +10,60 @@
 
 /* --- groups --- */
 
+/* All counts of a group; `src` together for all kinds of ops. */
 struct metrics_group {
-	char *labels; /* as Prometheus writes them, each followed by a comma */
-	char *json;   /* the same as members of a JSON object */
+	const char *labels; /* as Prometheus writes them, each followed by a comma */
+	const char *json;   /* the same as members of a JSON object */
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
 	__u64 timed[IBS_SRC_N];		      /* those of kinds of op with latencies */
 	struct tlb_counts tlb;		      /* for fetches, the instruction TLB */
-	struct series src[IBS_SRC_N];	      /* all kinds of ops together */
+	struct series src[IBS_SRC_N];	      /* their buckets, if any, are the next */
+	__u64 buckets[IBS_SRC_N][IBS_LAT_BUCKETS];
 };
 
-/* Empty if all is zero except the first three. */
+/* The same in a few hundred bytes, and histograms in some thousand. */
+struct metrics_packed {
+	__u64 samples;
+	const char *labels, *json;
+	unsigned char *counts;	 /* NULL: none */
+	unsigned int histograms; /* where they begin in it */
+	unsigned int room;	 /* of it */
+};
+
+/* The buckets of a source, which it has from now on. */
+__u64 *metrics_buckets(struct metrics_group *g, int src);
+
+/* Empty if all is zero except the first four. */
 struct metrics_groups {
 	__u32 by;     /* enum ibs_by bits: the labels that groups have */
 	bool by_path; /* the path is a label even if the cgroup has a name */
 	bool fetch;   /* samples are of ibs_fetch */
-	__u64 ended;  /* samples of groups that have no series any more */
-	struct metrics_group **group;
+	/* keep of each histogram only what these edges tell apart; NULL: everything */
+	const struct metrics_opts *coarse;
+	__u64 ended; /* samples of groups that have no series any more */
+	struct metrics_packed *group;
 	size_t n, room;
 	struct u64_map by_labels; /* by their hash */
-	size_t bytes;		  /* approximate memory use */
+	struct metrics_block *blocks;
+	size_t bytes; /* approximate memory use */
 };
+
+/* Memory that stays until metrics_groups_free(), out of the way of what is freed at once. */
+void *metrics_keep(struct metrics_groups *all, size_t bytes);
+void metrics_blocks_free(struct metrics_groups *all);
+
+/* Replace the packed counts of a group. */
+void metrics_pack(struct metrics_groups *all, struct metrics_packed *p,
+		  const struct metrics_group *g);
+
+/**
+ * metrics_unpack() - the counts of a group
+ * @histograms: unpack buckets, too; else there are none
+ * @g:          valid until the groups are freed; buckets that were not told apart are in the highest
+ */
+void metrics_unpack(const struct metrics_groups *all, const struct metrics_packed *p,
+		    bool histograms, struct metrics_group *g);
 
 /**
  * metrics_groups_add() - add the counts of a group
@@ -90,6 +123,8 @@ const struct metric_head *group_metric_head(const struct group_metric *row);
 void group_metric_put(struct metrics_buf *b, const struct metrics *m,
 		      const struct group_metric *row, enum metrics_format format,
 		      const struct metrics_group *g);
+/* True if it needs the histograms of groups. */
+bool group_metric_of_histograms(const struct group_metric *row);
 void group_metrics_describe(FILE *f);
 
 /* --- how metrics are written --- */

@@ -39,12 +39,12 @@ static int take_group(void *arg, struct group *g)
 		other = !strcmp(name.cgroup, "other");
 	}
 	metrics_groups_add(p->groups, g, &name, other);
-	return 0;
+	return p->groups->coarse || p->groups->bytes <= METRICS_FINE_MAX ? 0 : -E2BIG;
 }
 
 static int compare_samples(const void *pa, const void *pb)
 {
-	const struct metrics_group *a = *(struct metrics_group **)pa, *b = *(void **)pb;
+	const struct metrics_packed *a = pa, *b = pb;
 
 	return a->samples > b->samples ? -1 : a->samples < b->samples;
 }
@@ -62,6 +62,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	groups->by = src->meta->layout.by;
 	groups->by_path = src->meta->by_path;
 	groups->fetch = ibs_metric_of_fetch(src->meta->layout.metric);
+	groups->coarse = m->facts.self.coarse ? &m->opts : NULL;
 	/* a group that is created or folded meanwhile can invalidate a reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
 		metrics_groups_free(groups);
@@ -71,14 +72,14 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	reading_finish(reading, &counted, p.n);
 	m->facts.ended[event] = groups->ended;
 	if (!ret && groups->n)
-		qsort(groups->group, groups->n, sizeof(struct metrics_group *), compare_samples);
+		qsort(groups->group, groups->n, sizeof(*groups->group), compare_samples);
 	return ret;
 }
 
 /* @src: @n of them, one of each event */
-static int read_all(const struct metrics_source *src, unsigned int n,
-		    const struct metrics_opts *opts, const struct metrics_self *self,
-		    struct metrics **out, struct err *err)
+static int read_once(const struct metrics_source *src, unsigned int n,
+		     const struct metrics_opts *opts, const struct metrics_self *self,
+		     struct metrics **out, struct err *err)
 {
 	struct metrics *m = xcalloc(1, sizeof(*m));
 	double begin = now_s();
@@ -99,8 +100,21 @@ static int read_all(const struct metrics_source *src, unsigned int n,
 	return 0;
 }
 
+/* Coarse for good: buckets that come and go would look like counters that start again. */
+static int read_all(const struct metrics_source *src, unsigned int n,
+		    const struct metrics_opts *opts, struct metrics_self *self,
+		    struct metrics **out, struct err *err)
+{
+	int ret = read_once(src, n, opts, self, out, err);
+
+	if (ret != -E2BIG || self->coarse)
+		return ret;
+	self->coarse = true;
+	return read_once(src, n, opts, self, out, err);
+}
+
 int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
-		 const struct metrics_self *self, struct metrics **out, struct err *err)
+		 struct metrics_self *self, struct metrics **out, struct err *err)
 {
 	return read_all(src, 1, opts, self, out, err);
 }
@@ -111,7 +125,7 @@ static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_
 }
 
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
-			const struct metrics_self *self, struct metrics **out, struct err *err)
+			struct metrics_self *self, struct metrics **out, struct err *err)
 {
 	struct ibs_meta meta[METRICS_EVENTS];
 	struct metrics_source src[METRICS_EVENTS];

@@ -560,6 +560,11 @@ void group_metric_put(struct metrics_buf *b, const struct metrics *m,
 	row->put(b, m, row, format, g);
 }
 
+bool group_metric_of_histograms(const struct group_metric *row)
+{
+	return row->put == put_latencies;
+}
+
 void group_metrics_describe(FILE *f)
 {
 	for (int i = 0; i < IBS_METRIC_N; i++)

@@ -225,6 +225,10 @@
 	X(MAPPED, "ibscope_exporter_maps_mapped", GAUGE, "",                                       \
 	  "1 if counters are read from mapped memory, which costs no samples.",                    \
 	  VALUE(self->mapped))                                                                     \
+	X(COARSE, "ibscope_exporter_coarse_histograms", GAUGE, "",                                 \
+	  "1 since all buckets of all groups took too much memory: histograms have only the "      \
+	  "exported edges, on the page and as native histograms, too.",                            \
+	  VALUE(self->coarse))                                                                     \
 	X(CPU, "process_cpu_seconds", COUNTER, "seconds", "Total user and system CPU time spent.", \
 	  VALUE(f->process.cpu_s))                                                                 \
 	X(RSS, "process_resident_memory_bytes", GAUGE, "bytes", "Resident memory size.",           \

@@ -48,6 +48,7 @@ static bool text_piece(const struct metrics *m, enum metrics_format format,
 	const unsigned int event = c->metric / group_metrics;
 	const struct metrics_groups *of;
 	const struct group_metric *row;
+	struct metrics_group g;
 
 	if (c->metric >= n) {
 		if (c->metric == n)
@@ -59,23 +60,28 @@ static bool text_piece(const struct metrics *m, enum metrics_format format,
 	row = group_metric_at(m, event, c->metric % group_metrics);
 	if (row && !c->group)
 		put_head(b, format, group_metric_head(row));
-	if (row && c->group < of->n)
-		group_metric_put(b, m, row, format, of->group[c->group++]);
-	else
+	if (row && c->group < of->n) {
+		metrics_unpack(of, &of->group[c->group++], group_metric_of_histograms(row), &g);
+		group_metric_put(b, m, row, format, &g);
+	} else {
 		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
+	}
 	return true;
 }
 
 /* --- JSON --- */
 
-static void put_percentile(struct json_writer *w, const char *key, const struct series *s, double q)
+/* @coarse: buckets are too wide for percentiles */
+static void put_percentile(struct json_writer *w, const char *key, const struct series *s, double q,
+			   bool coarse)
 {
-	long p = series_percentile(s, q);
+	long p = coarse ? -1 : series_percentile(s, q);
 
 	json_put_known(w, key, p >= 0, p);
 }
 
-static void put_source(struct json_writer *w, const struct metrics_group *g, int src, bool fetch)
+static void put_source(struct json_writer *w, const struct metrics_group *g, int src, bool fetch,
+		       bool coarse)
 {
 	const struct series *s = &g->src[src];
 
@@ -91,9 +97,9 @@ static void put_source(struct json_writer *w, const struct metrics_group *g, int
 	json_put_u64(w, "valid", s->valid);
 	json_put_u64(w, "sum", s->sum);
 	json_put_known(w, "miss_cycles", !isnan(series_miss_cycles(s)), series_miss_cycles(s));
-	put_percentile(w, "p50", s, 0.5);
-	put_percentile(w, "p90", s, 0.9);
-	put_percentile(w, "p99", s, 0.99);
+	put_percentile(w, "p50", s, 0.5, coarse);
+	put_percentile(w, "p90", s, 0.9, coarse);
+	put_percentile(w, "p99", s, 0.99, coarse);
 	json_begin_array(w, "buckets");
 	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
 		if (!s->buckets[i])
@@ -107,10 +113,14 @@ static void put_source(struct json_writer *w, const struct metrics_group *g, int
 	json_end(w);
 }
 
-static void put_group(struct json_writer *w, const struct metrics_group *g, bool fetch)
+static void put_group(struct json_writer *w, const struct metrics_packed *packed,
+		      const struct metrics_groups *of)
 {
+	const bool fetch = of->fetch;
+	struct metrics_group unpacked, *g = &unpacked;
 	const struct tlb_counts *t = &g->tlb;
 
+	metrics_unpack(of, packed, true, g);
 	json_line_break(w);
 	json_begin_object(w, NULL);
 	if (*g->json)
@@ -130,7 +140,7 @@ static void put_group(struct json_writer *w, const struct metrics_group *g, bool
 	}
 	for (int src = 0; src < IBS_SRC_N; src++)
 		if (g->src[src].samples)
-			put_source(w, g, src, fetch);
+			put_source(w, g, src, fetch, of->coarse);
 	json_end(w);
 	json_end(w);
 }
@@ -147,6 +157,7 @@ static void put_collector(struct json_writer *w, const struct metrics *m, unsign
 		json_put_null(w, "collector");
 	else
 		json_put_bool(w, "collector", read);
+	json_put_bool(w, "coarse_histograms", facts->self.coarse);
 	if (m->why)
 		collector_put_text(w, "why", m->why);
 	json_begin_array(w, "containers");
@@ -170,7 +181,7 @@ static bool json_piece(const struct metrics *m, struct metrics_cursor *c)
 		put_collector(w, m, event);
 		c->metric++;
 	} else if (c->group < of->n) {
-		put_group(w, of->group[c->group++], of->fetch);
+		put_group(w, &of->group[c->group++], of);
 	} else {
 		json_end(w);
 		c->metric++;

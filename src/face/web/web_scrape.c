@@ -135,6 +135,7 @@ static void log_failure(struct web_scrapes *all, int ret, const struct err *err)
 static struct metrics *read_now(struct web_scrapes *all)
 {
 	struct metrics *m;
+	const bool coarse = all->self->coarse;
 	struct err err = { "" };
 	int ret = open_pinned(all, &err);
 
@@ -143,6 +144,10 @@ static struct metrics *read_now(struct web_scrapes *all)
 	if (!ret)
 		ret = metrics_read_pinned(all->pinned, all->opts, all->self, &m, &err);
 	log_failure(all, ret, &err);
+	if (all->self->coarse && !coarse)
+		log_info("all buckets of all groups take more than %d MiB: histograms have only "
+			 "the exported edges from now on",
+			 METRICS_FINE_MAX >> 20);
 	if (!ret)
 		return m;
 	pinned_close(all->pinned); /* the pins may have been replaced */

@@ -20,6 +20,9 @@ const intervals = []; /* { begin, end, containers, fetches }: counts between two
 
 const isFetch = d => ['fetch_lat', 'itlb_refill_lat'].includes(d.metric), fetchesOf = d => d.fetch || (isFetch(d) ? d : null);
 
+/* Where only the exported edges are kept, buckets are too wide for percentiles. */
+const latencyAt = (buckets, q) => (frozen || latest).coarse_histograms ? null : percentile(buckets, q);
+
 /* The difference to an older reading, of `sources` or `fetches`. Counters that decreased have restarted from zero. */
 function since(now, old, of) {
 	const before = new Map((old?.containers || []).map(c => [keyOf(c), c]));
@@ -121,7 +124,7 @@ function drawTable(w) {
 		'aria-sort': c.key === sortColumn ? sortDown ? 'descending' : 'ascending' : null },
 	c.key ? html('button', { 'data-key': 'sort' + c.key, on: { click: () => sortBy(c.key) } }, html('span', {}, c.title)) : c.title)));
 	const value = g => ({ name: g.name, samples: g.sum.samples, cycles: g.sum.cycles, walks: g.sum.walks / g.sum.accesses,
-		p50: percentile(g.sum.buckets, .5) ?? -1, p99: percentile(g.sum.buckets, .99) ?? -1 })[sortColumn] ?? g.sum[sortColumn] / g.sum.cycles;
+		p50: latencyAt(g.sum.buckets, .5) ?? -1, p99: latencyAt(g.sum.buckets, .99) ?? -1 })[sortColumn] ?? g.sum[sortColumn] / g.sum.cycles;
 	list.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.name < b.name ? 1 : -1) * (sortDown ? -1 : 1));
 	const shown = list.filter(g => !want || (g.name + ' ' + (g.c.cgroup || '')).toLowerCase().includes(want)).slice(0, ROWS), rest = list.filter(g => !shown.includes(g));
 	if (!shown.some(g => g.key === chosen))
@@ -131,7 +134,7 @@ function drawTable(w) {
 		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, scale.text(sum.cycles / w.seconds)),
 			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
 			cell(4, sparkline(trend(keys), 92, 18) || ''), cell(5, percent(sum.memory, sum.cycles)), cell(6, percent(sum.remote, sum.cycles)),
-			cell(7, percent(sum.walks, sum.accesses)), cell(8, cyclesText(percentile(sum.buckets, .5))), cell(9, cyclesText(percentile(sum.buckets, .99))));
+			cell(7, percent(sum.walks, sum.accesses)), cell(8, cyclesText(latencyAt(sum.buckets, .5))), cell(9, cyclesText(latencyAt(sum.buckets, .99))));
 	};
 	const merged = parts => {
 		const sum = sums();
@@ -212,7 +215,7 @@ function drawChosen(g, w) {
 	const scale = scaleOf(Math.max(...g.sum.source, 0) / w.seconds), max = Math.max(...g.sum.source, 1e-9);
 	id('sources-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
 	id('sources').querySelector('tbody').replaceChildren(...D.sources.map((name, k) => [name, g.sum.of[k], k]).filter(([, of]) => of).map(([name, of, k]) => {
-		const one = new Float64Array(S), p = q => html('td', { class: q === .9 ? 'mid' : '' }, cyclesText(percentile(of.buckets, q)));
+		const one = new Float64Array(S), p = q => html('td', { class: q === .9 ? 'mid' : '' }, cyclesText(latencyAt(of.buckets, q)));
 		one[k] = of.cycles;
 		return html('tr', {}, html('td', {}, html('i', { class: 'key src-' + name }), name), html('td', {}, scale.text(of.cycles / w.seconds)),
 			html('td', {}, html('span', { class: 'share' }, shareBar(one, max, 34), html('span', {}, percent(of.cycles, g.sum.cycles)))),
@@ -335,6 +338,8 @@ function warnings(d) {
 		list.push(`Longer period than configured (${why}): ${count(d.period)} instead of ${count(g.period_asked)}. Shares are not affected.`);
 	if (d.alive && d.waiting_for)
 		list.push(`Waiting for ${d.waiting_for}: nothing matches yet.`);
+	if (d.coarse_histograms)
+		list.push('Too many containers to keep all latencies: only the exported edges are known, so there are no percentiles, and the chart of latencies is coarse.');
 	if (d.collector && d.running_s < .999 * d.enabled_s)
 		list.push(`Another profiler shares the PMU: sampling ran ${share(d.running_s / d.enabled_s)} of the time.`);
 	return list;
