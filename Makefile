@@ -28,6 +28,7 @@
 #   make vmtest-takeover  STEPS (40) of kills, restarts and changes in the order of SEED: no sample is lost
 #   make vmtest-random  RANDOM_N random selections per kernel, from SEED
 #   make governor     the collector's budget while the load jumps, also here (SIMULATED)
+#   make many         10,000 cgroups with samples, then 200 a second for ten minutes
 #   make soak         the collector for SOAK_S seconds (1800), while the machine changes
 #   make lines        cache lines and pages that a sample touches; NAMES=1 prints which
 #   make cold BASE=DIR  ns per sample with cold caches, against the build in DIR; runs here
@@ -88,7 +89,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -274,6 +275,11 @@ governor: deps
 	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/governor.py --build $(O) $(PAIRS)
+
+many: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)IBSCOPE_CGROUPS=10000 IBSCOPE_CHURN_S=600 tests/run.py --build $(O) --san $(O) --only test_many.py
 
 soak: deps
 	$(Q)tools/deps.sh test

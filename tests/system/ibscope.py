@@ -12,6 +12,7 @@ import sys
 import tempfile
 import termios
 import time
+import unittest
 
 from bpf_probe import can_bpf  # noqa: F401: for the modules that import it from here
 
@@ -96,6 +97,8 @@ class Cgroup:
 
     def __init__(self, path):
         self.path = '/' + path.strip('/')
+        if not cgroup2_mount():
+            raise unittest.SkipTest('no cgroup v2 is mounted')
         self.dir = cgroup2_mount() + self.path
         os.makedirs(self.dir, exist_ok=True)
 
