@@ -373,6 +373,7 @@ class Diff(unittest.TestCase):
             'negative': broken(samples=-1), 'float': broken(valid=0.5), 'more valid': broken(valid=series['samples'] + 1),
             'infinite': broken(miss_cycles=1e308), 'bool': broken(samples=True), 'edge': broken(buckets=[[17, series['valid']]]),
             'sums': broken(buckets=[]), 'big': broken(buckets=[[16, 2 ** 62], [20, 2 ** 62]]), 'labels': broken(labels=[]),
+            'often': broken(buckets=[[16, 1e15]] * 20000),
             'pairs': broken(buckets=[16, 20]), 'huge edge': broken(buckets=[[2 ** 40, series['valid']]]),
         }
         if not series['valid']:  # of l1

@@ -154,6 +154,7 @@ class DiffPrometheus(unittest.TestCase):
                 ('text', result({'metric': metric, 'values': [[0, 'NaN']]}), 'not that of a counter'),
                 ('far', result({'metric': metric, 'values': [[1e300, '1']]}), 'not that of a counter'),
                 ('negative', result({'metric': metric, 'values': [[START, '-1']]}), 'not that of a counter'),
+                ('many', result(*[{'metric': metric, 'values': [[START, '0'], [START + STEP_S, '9e17']]}] * 30), 'not that of a counter'),
                 ('deep', (200, b'{"data":' + b'[' * 100000), 'is not one of Prometheus')):
             with self.subTest(name):
                 server.answer = answer

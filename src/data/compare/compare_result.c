@@ -230,7 +230,8 @@ static void discover(struct making *m)
 	struct compare_change **all;
 	size_t n = 0, tests;
 
-	all = xcalloc(1 + out->n_terms + out->n_rows + COMPARE_FACTORS,
+	/* with the two sums: of all, and of the percentile */
+	all = xcalloc(2 + out->n_terms + out->n_rows + COMPARE_FACTORS,
 		      sizeof(struct compare_change *));
 	all[n++] = &out->change;
 	for (size_t i = 0; i < out->n_terms; i++)

@@ -74,6 +74,10 @@ struct diff_window {
 int diff_add_window(struct diff *d, enum compare_side side, const struct diff_window *w,
 		    struct err *err);
 
+/* The same, of an answer that has been received; it can be anything. */
+int diff_add_answer(struct diff *d, enum compare_side side, const struct diff_window *w,
+		    const char *text, size_t n, struct err *err);
+
 /* Return: 0; or -EINVAL with @err if the sides cannot be compared, naming what differs. */
 int diff_check(const struct diff *d, struct err *err);
 

@@ -12,7 +12,6 @@
 #include <jansson.h>
 #include <math.h>
 
-#define MEMORY	  (1ULL << 30)
 #define MEMORY	  (1ULL << 30) /* as for recordings */
 #define INTERVALS 8    /* with fewer, samples are taken as independent: a block is an interval */
 #define COUNT_MAX 1e15 /* of samples: beyond it doubles are not exact */
@@ -179,8 +178,10 @@ static bool read_buckets(const json_t *list, __u64 *buckets, double valid)
 		if (!json_is_real(edge) || !json_is_real(n) || ibs_lat_le(b) != le ||
 		    !(count >= 0 && count <= COUNT_MAX) || count != floor(count))
 			return false;
-		buckets[b] += count;
 		sum += count;
+		if (sum > valid)
+			return false;
+		buckets[b] += count;
 	}
 	return sum == valid;
 }

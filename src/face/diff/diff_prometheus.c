@@ -175,8 +175,12 @@ static bool add_values(struct counter *c, const json_t *values, const struct dif
 		v = strtod(text, &end);
 		if (*end || !(v >= 0 && v <= COUNTER_MAX))
 			return false;
-		if (!isnan(last) && n > 0)
+		if (!isnan(last) && n > 0) {
 			c->by[n - 1] += v < last ? v : v - last;
+			/* of all series of a cell: an integer again later */
+			if (c->by[n - 1] > COUNTER_MAX)
+				return false;
+		}
 		last = v;
 	}
 	return true;
@@ -251,11 +255,11 @@ static void add_step(struct diff *d, const struct counters *t, unsigned int step
 }
 
 static int read_answer(struct diff *d, enum compare_side side, const struct source *s,
-		       const struct answer *a, const struct diff_window *w, double step,
+		       const char *text, size_t n, const struct diff_window *w, double step,
 		       unsigned int steps, struct err *err)
 {
 	json_error_t why;
-	json_t *j = json_loadb(a->text, a->n, JSON_DECODE_INT_AS_REAL, &why);
+	json_t *j = json_loadb(text ?: "", n, JSON_DECODE_INT_AS_REAL, &why);
 	const json_t *list = json_object_get(json_object_get(j, "data"), "result"), *series;
 	const char *problem = json_string_value(json_object_get(j, "error"));
 	struct counters t = {};
@@ -273,25 +277,48 @@ static int read_answer(struct diff *d, enum compare_side side, const struct sour
 			      "conversion to native histograms",
 			      w->url, s->latency, *w->match ? "{" : "", w->match,
 			      *w->match ? "}" : "", d->about[side].selection);
-	for (unsigned int n = 0; !ret && n < steps; n++) {
-		compare_at(d->compare, side, 1 + n * COMPARE_SECOND);
-		add_step(d, &t, n);
+	for (unsigned int at = 0; !ret && at < steps; at++) {
+		compare_at(d->compare, side, 1 + at * COMPARE_SECOND);
+		add_step(d, &t, at);
 	}
 	counters_free(&t);
 	json_decref(j);
 	return ret;
 }
 
+/* Of a window: seconds of a step, and their number. */
+static unsigned int steps_of(const struct diff_window *w, double *step)
+{
+	*step = fmax(w->seconds / STEPS, STEP_MIN_S);
+	return floor(w->seconds / *step + 1e-9);
+}
+
+int diff_add_answer(struct diff *d, enum compare_side side, const struct diff_window *w,
+		    const char *text, size_t n, struct err *err)
+{
+	const struct source *s = &sources[ibs_metric_of_fetch(d->metric)];
+	struct diff_about *about = &d->about[side];
+	double step;
+	unsigned int steps = steps_of(w, &step);
+
+	compare_width(d->compare, side, COMPARE_SECOND);
+	compare_seconds(d->compare, side, steps * step);
+	snprintf(about->metric, sizeof(about->metric), "%s", s->metric);
+	snprintf(about->event, sizeof(about->event), "%s", s->event);
+	about->counts = true;
+	about->units = s->units;
+	return read_answer(d, side, s, text, n, w, step, steps, err);
+}
+
 int diff_add_window(struct diff *d, enum compare_side side, const struct diff_window *w,
 		    struct err *err)
 {
 	const struct source *s = &sources[ibs_metric_of_fetch(d->metric)];
-	struct diff_about *about = &d->about[side];
-	const double step = fmax(w->seconds / STEPS, STEP_MIN_S);
-	const unsigned int steps = floor(w->seconds / step + 1e-9);
 	struct answer a = {};
 	char *url, *fields, *query, *escaped;
 	CURL *curl = curl_easy_init();
+	double step;
+	unsigned int steps = steps_of(w, &step);
 	int ret;
 
 	rlimit_memory(MEMORY);
@@ -301,14 +328,7 @@ int diff_add_window(struct diff *d, enum compare_side side, const struct diff_wi
 	fields = xasprintf("query=%s&start=%.3f&end=%.3f&step=%.3f", escaped, w->from_s,
 			   w->from_s + steps * step, step);
 	url = xasprintf("%s/api/v1/query_range", w->url);
-	ret = post(url, fields, &a, err);
-	compare_width(d->compare, side, COMPARE_SECOND);
-	compare_seconds(d->compare, side, steps * step);
-	ret = ret ?: read_answer(d, side, s, &a, w, step, steps, err);
-	snprintf(about->metric, sizeof(about->metric), "%s", s->metric);
-	snprintf(about->event, sizeof(about->event), "%s", s->event);
-	about->counts = true;
-	about->units = s->units;
+	ret = post(url, fields, &a, err) ?: diff_add_answer(d, side, w, a.text, a.n, err);
 	curl_free(escaped);
 	curl_easy_cleanup(curl);
 	free(query);
