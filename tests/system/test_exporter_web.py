@@ -279,6 +279,39 @@ class Tls(Web):
             self.assertLess(took, 0.3)
         self.assertEqual(e.stop(), 0, e.said())
 
+    def after_handshake(self, e, line):
+        """What s_client prints after a handshake and that line, until the connection ends or there is an answer; "R" asks for another."""
+        p = subprocess.Popen(['openssl', 's_client', '-tls1_2', '-msg', '-connect', f'127.0.0.1:{e.port}'], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.d)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        with contextlib.closing(p.stdin):
+            said = b''
+            for until in b'Extended master secret: yes', b'HTTP/1.1 ':
+                while until not in said and (more := p.stdout.readline()):
+                    said += more
+                if until != b'HTTP/1.1 ':
+                    self.assertIn(b'Secure Renegotiation IS supported', said)
+                    self.assertEqual(said.count(b', ServerHello\n'), 1, said)
+                    p.stdin.write(line)
+                    p.stdin.flush()
+                    said = b''
+        return said.decode(errors='replace')
+
+    def test_renegotiation(self):
+        """A client that asks for another handshake gets none: the connection ends, others are served."""
+        e = self.exporter('--web.config.file', self.config('max_version: TLS12'))
+        get = b'GET /-/healthy HTTP/1.1\r\n' + HOST + b'\r\n'
+        self.assertIn('HTTP/1.1 200 OK', self.after_handshake(e, get))
+        for _ in range(20):
+            said = self.after_handshake(e, b'R\n')
+            self.assertIn(', ClientHello\n', said)
+            self.assertNotIn(', ServerHello\n', said)
+            self.assertNotIn('HTTP/1.1', said)
+        self.assertEqual(self.curl(e), '200')
+        self.assertEqual(e.stop(), 0, e.said())
+
     def check(self, path):
         return subprocess.run([EXPORTER, '--web.config.file', path, '--config-check'], capture_output=True, text=True, timeout=30)
 
