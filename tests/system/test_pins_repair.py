@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -170,6 +171,36 @@ class Repair(Directory):
         path = os.path.join(self.pins, pin)
         size = json.loads(bpftool('map', 'show', 'pinned', path))['bytes_value']
         bpftool('map', 'update', 'pinned', path, 'key', '0', '0', '0', '0', 'value', *['255'] * size)
+
+    def change_meta(self, words):
+        """@words: by their place in struct ibs_meta"""
+        path = os.path.join(self.pins, 'meta')
+        value = bytearray(int(b, 16) for b in json.loads(bpftool('map', 'lookup', 'pinned', path, 'key', '0', '0', '0', '0'))['value'])
+        for at, n in words.items():
+            struct.pack_into('<I', value, 4 * at, n)
+        bpftool('map', 'update', 'pinned', path, 'key', '0', '0', '0', '0', 'value', *map(str, value))
+
+    def test_what_is_dropped_is_counted(self):
+        """In a downgrade, too, as long as the sizes of the maps say where the counts are."""
+        schema, state_bytes, meta_bytes = 1, 14, 15
+        labels = 'they have other labels (--by) or another metric (--metric)'
+        self.start()
+        until(lambda: self.ledger()['seen'] > 0)
+        self.c.stop()
+        for args, words, why, known in (
+                (('--by', 'cpu'), {}, labels, True),
+                ((), {}, labels, True),
+                ((), {schema: 99}, 'they are from another version', True),
+                ((), {schema: 99, state_bytes: 4096}, 'they are from another version', False),
+                ((), {schema: 99, meta_bytes: 4096}, 'they are from another version', False)):
+            with self.subTest(why=why, words=words):
+                seen = self.ledger()['seen']
+                self.change_meta(words)
+                c = self.start(*args)
+                c.wait(f'starting from zero: {why}; their ' + (f'{seen} samples are dropped' if known else
+                                                               'samples are dropped, and their number is unknown'))
+                until(lambda: self.ledger()['seen'] > 0)
+                c.stop()
 
     def test_unmounted(self):
         """Sampling continues, what is missing is said everywhere, once, and the next bpffs gets the same maps."""

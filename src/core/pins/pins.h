@@ -52,6 +52,12 @@ void pins_set_stopped(struct pins *p);
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
 	       struct err *err);
 
+/*
+ * After pins_adopt() returned 0 with a reason: how many samples are in the counters that pins_finish() replaces.
+ * Return: false if that is not known.
+ */
+bool pins_rejected(const struct pins *p, __u64 *samples);
+
 /* Give up adopted maps: pins_finish() replaces them. */
 void pins_disown(struct pins *p);
 

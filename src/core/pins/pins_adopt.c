@@ -170,6 +170,55 @@ static bool is_any_meta(int fd, const struct bpf_map_info *info)
 
 static const char one_missing[] = "one of them is missing";
 
+/* The first words of meta, which say where the counts are; they may be those of another version. */
+static bool read_layout(int fd, const struct bpf_map_info *info, struct ibs_meta_layout *out)
+{
+	char *value = xcalloc(1, info->value_size);
+	const size_t at = offsetof(struct ibs_meta, layout);
+	__u32 zero = 0;
+	bool ok = info->value_size >= at + sizeof(*out) && info->value_size <= META_MAX &&
+		  !bpf_map_lookup_elem(fd, &zero, value);
+
+	if (ok)
+		memcpy(out, value + at, sizeof(*out));
+	free(value);
+	return ok;
+}
+
+/*
+ * Count the samples in pinned counters that do not fit. Of another version the number is known only if the sizes of
+ * both maps are those in its layout, and those of this version for as many CPUs.
+ */
+static void count_samples(struct pins *p, const struct bpf_map_info info[IBS_PIN_N])
+{
+	const __u32 bytes = info[IBS_PIN_STATE].value_size;
+	struct ibs_meta_layout l;
+	struct ibs_state *state;
+	__u64 cpus = 1;
+
+	if (p->fd[IBS_PIN_META] < 0 || p->fd[IBS_PIN_STATE] < 0 ||
+	    !read_layout(p->fd[IBS_PIN_META], &info[IBS_PIN_META], &l) ||
+	    l.meta_bytes != info[IBS_PIN_META].value_size || l.state_bytes != bytes)
+		return;
+	while (cpus < l.n_cpus)
+		cpus *= 2;
+	if (bytes != sizeof(*state) + cpus * sizeof(state->cpu[0]))
+		return;
+	state = pins_map(p->fd[IBS_PIN_STATE], bytes, false);
+	if (!state)
+		return;
+	p->rejected_known = true;
+	for (__u32 cpu = 0; cpu < l.n_cpus; cpu++)
+		p->rejected += __atomic_load_n(&state->cpu[cpu].seen, __ATOMIC_RELAXED);
+	munmap(state, bytes);
+}
+
+bool pins_rejected(const struct pins *p, __u64 *samples)
+{
+	*samples = p->rejected;
+	return p->rejected_known;
+}
+
 int pins_reject(struct pins *p, enum ibs_pin pin, const char **why, struct err *err)
 {
 	char path[PIN_PATH_MAX];
@@ -203,6 +252,8 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	int n;
 
 	*why = "";
+	p->rejected = 0;
+	p->rejected_known = false;
 	pins_disown(p); /* those before a reload */
 	n = open_pins(p, info, err);
 	if (n > 0 && p->fd[IBS_PIN_META] >= 0) {
@@ -223,6 +274,8 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	if (n == IBS_PIN_N && !bad)
 		return 1;
 	*why = bad ?: "";
+	if (bad)
+		count_samples(p, info);
 	pins_disown(p);
 	return n < 0 ? n : 0;
 }

@@ -16,6 +16,8 @@ struct pins {
 	struct pin_file file[IBS_PIN_N];
 	struct ibs_meta_layout layout; /* as in meta, which others may overwrite */
 	__u64 start_realtime_ns;
+	__u64 rejected; /* samples in counters that could not be resumed */
+	bool rejected_known;
 	struct ibs_meta *meta;
 	struct ibs_slot_name *names;
 	size_t names_bytes;

@@ -68,6 +68,21 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 	return 0;
 }
 
+/* What is replaced now. */
+static void warn_not_adopted(const struct sampler *s, const struct pins *pins)
+{
+	__u64 samples;
+
+	if (pins_rejected(pins, &samples))
+		log_warn("the pinned counters cannot be resumed; starting from zero: %s; their "
+			 "%llu samples are dropped",
+			 s->not_adopted, (unsigned long long)samples);
+	else
+		log_warn("the pinned counters cannot be resumed; starting from zero: %s; their "
+			 "samples are dropped, and their number is unknown",
+			 s->not_adopted);
+}
+
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct ibs_meta_layout layout;
@@ -80,8 +95,7 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 	sampler_layout(s, opts, &layout);
 	ret = pins_finish(opts->pins, &layout, maps, err);
 	if (!ret && *s->not_adopted)
-		log_warn("the pinned counters cannot be resumed; starting from zero: %s",
-			 s->not_adopted);
+		warn_not_adopted(s, opts->pins);
 	return ret;
 }
 
