@@ -559,6 +559,38 @@ class Socket(Case):
         self.assertEqual({a.strip() for a in answers[:40]}, {LIVE})
         self.assertIn(', 40 changes', self.ctl('status'))
 
+    def test_stopped_collector(self):
+        """What its client believes failed is not applied half a minute later; who still waits is served."""
+        c = self.collector()
+        self.set(LIVE, 'grace=7')
+        c.p.send_signal(signal.SIGSTOP)
+        self.addCleanup(c.p.send_signal, signal.SIGCONT)
+
+        def start(*args):
+            p = self.enterContext(subprocess.Popen([IBSCOPE, 'ctl', '--pin-dir', DIR, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                                   text=True))
+            self.addCleanup(p.kill)
+            return p
+
+        def connections():
+            """The socket, and those that are not accepted yet."""
+            with open('/proc/net/unix', encoding='ascii') as f:
+                return sum(self.path in line for line in f)
+        self.assertEqual(connections(), 1)
+        late, killed = start('set', 'period=400000'), start('set', 'min-lat=100')
+        out, err = late.communicate(timeout=60)
+        self.assertEqual((late.returncode, out), (1, ''), err)
+        self.assertIn('failed: no answer from the collector within 30 s', err)
+        killed.kill()
+        killed.communicate()
+        waits = start('set', 'grace=9')
+        until(lambda: connections() == 4)
+        c.p.send_signal(signal.SIGCONT)
+        self.assertEqual(waits.communicate(timeout=60)[0].strip(), LIVE)
+        # served in the order of their arrival, so the others would have been
+        self.assertRegex(self.status()['live'], r'^grace=9 \(uid 0, [^()]*\)$')
+        self.assertIn(', 2 changes', self.ctl('status'))
+
     def test_hostile_clients(self):
         c = self.collector()
         held = []

@@ -97,8 +97,12 @@ static int receive(int fd, struct control_answer *out, struct err *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return err_set(err, -ETIMEDOUT, "no answer from the collector within %d s",
-				       ANSWER_S);
+			return err_set(
+				err, -ETIMEDOUT,
+				"failed: no answer from the collector within %d s; it drops "
+				"the request, unless it is handling it already: see `ibscope "
+				"ctl status`",
+				ANSWER_S);
 		if (n < 0 && !out->n)
 			return err_set(err, -errno, "no answer from the collector: %s",
 				       strerror(errno));
