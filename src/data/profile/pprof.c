@@ -115,27 +115,38 @@ static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 	return id;
 }
 
+/*
+ * Where a mapping is in an object. Profiles are for other people, too, who must not learn where the kernel is: there
+ * addresses are relative to the mapping.
+ */
+static void place_mapping(const struct task_map *map, bool kernel, struct mapping *m,
+			  struct location *l)
+{
+	const __u64 start = kernel ? 0 : map->pgoff;
+
+	*m = (struct mapping){ start, map->end - map->start + start, kernel ? 0 : map->pgoff,
+			       map->path, map->build_id_len };
+	if (map->build_id)
+		memcpy(m->build_id, map->build_id, map->build_id_len);
+	l->addr += start - map->start;
+}
+
 /* The location of a frame, from 1 on. */
 static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 			 const struct chain_frame *frame)
 {
 	const struct report_opts *o = &p->opts;
 	__u32 tgid = ev->sample.tgid;
-	struct location l = { .addr = frame->kernel ? frame->addr : 0 };
+	struct location l = { .addr = 0 };
 	struct task_map map;
 	struct symbol symbol;
 
-	if (tasks_map(o->tasks, tgid, frame->addr, ev->time, frame->kernel, &map)) {
-		struct mapping m = { map.start, map.end, map.pgoff, map.path, map.build_id_len };
+	if (tasks_map(o->tasks, tgid, frame->addr, ev->time, frame->kernel, &map) &&
+	    (!frame->kernel || map.start >> 63)) {
+		struct mapping m;
 
-		if (map.build_id)
-			memcpy(m.build_id, map.build_id, map.build_id_len);
 		l.addr = frame->addr;
-		if (!frame->kernel) {
-			m.start = map.pgoff;
-			m.end = map.end - map.start + map.pgoff;
-			l.addr += map.pgoff - map.start;
-		}
+		place_mapping(&map, frame->kernel, &m, &l);
 		l.mapping = at(&p->mappings, &m, WORDS(m)) + 1ull;
 	}
 	symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
