@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -82,6 +83,36 @@ class Pins(Directory):
             self.assertEqual(row['status'], want, row)
         self.assertIn(f'{bpffs} has mode 0777', row['why'])
         self.assertIn('root only write', row['remedy'])
+
+    def test_remedy_of_doctor(self):
+        """Followed as it is printed, in a mount namespace of its own, and `serve` starts there."""
+        code = '''import json, subprocess, sys
+ibscope, prepare = sys.argv[1:]
+subprocess.run(prepare, shell=True, check=True)
+def row():
+    checks = json.loads(subprocess.run([ibscope, 'doctor', '--json'], capture_output=True, check=False).stdout)['checks']
+    return next(c for c in checks if c['id'] == 'bpffs')
+before = row()
+subprocess.run(before['remedy'], shell=True, check=True)
+serve = subprocess.Popen([ibscope, 'serve', '--source', 'sim', '--control', 'none', '--unpin'], stderr=subprocess.PIPE, text=True)
+said = ''
+while 'kernel memory' not in said and (line := serve.stderr.readline()):
+    said += line
+serve.terminate()
+serve.wait()
+print(json.dumps([before, row(), said]))
+'''
+        none = 'while grep -q "^[^ ]* [^ ]* bpf " /proc/mounts; do umount -l $(awk \'$3 == "bpf" { print $2 }\' /proc/mounts); done'
+        for prepare, value in ((none, 'no'), ('mount -t bpf bpf /sys/fs/bpf && mount -t tmpfs none /sys/fs/bpf', 'hidden')):
+            with self.subTest(value):
+                p = subprocess.run(['unshare', '-m', sys.executable, '-c', code, ibscope.IBSCOPE, prepare], capture_output=True, text=True,
+                                   timeout=120)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                before, after, said = json.loads(p.stdout)
+                self.assertEqual((before['status'], before['value']), ('warn', value), before)
+                self.assertIn("'serve' cannot pin its maps", before['why'])
+                self.assertEqual((after['status'], after['value']), ('ok', '/sys/fs/bpf'), after)
+                self.assertIn('kernel memory', said)
 
     def test_readers_of_what_others_could_write(self):
         self.mount('0711')

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/trusted_dir.h"
@@ -107,6 +109,14 @@ static int check_pins_place(const char *bpffs, struct err *err)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* False where another file system was mounted over it later. */
+static bool is_on_top(const char *bpffs)
+{
+	struct statfs fs;
+
+	return statfs(bpffs, &fs) || fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
+}
+
 static void check_bpffs(struct doctor *d, struct doctor_result *r)
 {
 	char path[PATH_MAX], line[1024], where[256] = "", found[256] = "";
@@ -125,6 +135,12 @@ static void check_bpffs(struct doctor *d, struct doctor_result *r)
 	if (!*found) {
 		doctor_value(r, DOCTOR_WARN, "no");
 		doctor_why(r, "'serve' cannot pin its maps for the exporter");
+	} else if (d->probed && !is_on_top(found)) {
+		doctor_value(r, DOCTOR_WARN, "hidden");
+		doctor_why(r,
+			   "another file system is mounted over %s, so that 'serve' cannot pin its "
+			   "maps",
+			   found);
 	} else if (d->probed && access(found, W_OK | X_OK)) {
 		doctor_value(r, DOCTOR_WARN, "%s", found);
 		doctor_why(r, "this user cannot create files there: %s", strerror(errno));
