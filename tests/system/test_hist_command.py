@@ -67,7 +67,7 @@ class HistCommand(unittest.TestCase):
         for n in 8, 20, 40:
             p = limited(n)
             self.assertEqual(p.returncode, 1, p.stderr)
-            m = re.search(rf'the limit of open files is {n}; at least (\d+) are needed: raise it with `ulimit -n (\d+)`', p.stderr)
+            m = re.search(rf'the limit of open files \(nofile\) is {n}; at least (\d+) are needed: raise it with `ulimit -n (\d+)`', p.stderr)
             self.assertTrue(m, p.stderr)
             self.assertGreater(int(m[1]), n)
         self.assertEqual(limited(int(m[1])).returncode, 0)

@@ -300,6 +300,26 @@ class Serve(unittest.TestCase):
         self.assertIn(f'process {c.p.pid}', p.stderr)
         self.grows()
 
+    @unittest.skipUnless(shutil.which('setpriv'), 'setpriv is not here')
+    def test_few_open_files(self):
+        """A limit that only root could raise is named, with one that is enough; that is true."""
+        args = '-e', 'ibs_op//,ibs_fetch//', '-c', '200000,200000', '--hot-lines', '--web.listen-address', '127.0.0.1:0'
+
+        def under(n):
+            return 'setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', 'prlimit', f'--nofile={n}:{n}'
+        for n in 10, 20, 64:
+            p = subprocess.run([*under(n), IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', DIR, '--control', 'none', *args],
+                               capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            m = re.search(rf'the limit of open files \(nofile\) is {n}; at least (\d+) are needed: raise it with `ulimit -n (\d+)`, '
+                          'or LimitNOFILE= of a unit', p.stderr)
+            self.assertTrue(m, p.stderr)
+            self.assertGreater(int(m[1]), n)
+            c = ibscope.Collector(DIR, '--control', CONTROL, *args, under=under(m[2]))
+            self.addCleanup(c.stop, signal.SIGKILL)
+            self.grows()
+            self.assertEqual(c.stop(), 0)
+
     def test_other_meaning_begins_anew(self):
         c = self.collector()
         self.grows()
