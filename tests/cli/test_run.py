@@ -48,6 +48,14 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((0, 0, 3), self.verdict(run.judge_module, 'm', process(0, module)))
         self.assertEqual((0, 1, 3), self.verdict(run.judge_module, 'm', process(0, module), strict=True))
 
+    def test_in_ci_an_upgrade_needs_the_release_before(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(run.__file__)), 'system', 'upgrade.sh')
+        for ci, status, out, err in (('', 0, 'skip upgrade: ', ''), ('true', 1, '', 'no history with 0123456789ab: fetch all of it')):
+            p = subprocess.run([script, '0123456789ab', '/nonexistent'], env={**os.environ, 'CI': ci}, capture_output=True, text=True)
+            self.assertEqual(p.returncode, status, p)
+            self.assertTrue(p.stdout.startswith(out) and bool(p.stdout) == bool(out), p)
+            self.assertIn(err, p.stderr)
+
     def test_a_module_without_tests_fails(self):
         self.assertEqual((0, 1, 0), self.verdict(run.judge_module, 'm', process(0, '0 passed, 0 failed, 0 skipped\n')))
         self.assertEqual((0, 1, 0), self.verdict(run.judge_module, 'm', process(1, 'Traceback')))

@@ -5,6 +5,12 @@ set -euo pipefail
 release=$1 build=$2
 before=$build/before-$release
 cd "$(dirname "$0")"
+if ! git cat-file -e "$release^{commit}" 2>/dev/null; then
+	# a clone of CI that has no history tests no upgrade
+	[ "${CI:-}" = true ] || { echo "skip upgrade: this tree has no history with $release"; exit 0; }
+	echo "upgrade: this tree has no history with $release: fetch all of it (git fetch --unshallow), or name another commit with RELEASE=" >&2
+	exit 1
+fi
 if [ ! -x "$before/build/ibscope" ]; then
 	mkdir -p "$before"
 	git -C ../.. archive "$release" | tar -x -C "$before"
