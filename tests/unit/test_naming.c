@@ -147,6 +147,54 @@ static void status_of(pid_t pid, const char *key, char *value, size_t size)
 	fclose(f);
 }
 
+/* The soft and the hard limit, as the kernel lists them. */
+static void limits_of(pid_t pid, const char *name, unsigned long long limit[2])
+{
+	char path[64], line[256], text[2][24];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, name, strlen(name)) && line[strlen(name)] == ' ' &&
+			sscanf(line + strlen(name), "%23s %23s", text[0], text[1]) == 2;
+	fclose(f);
+	assert_true(found);
+	for (int i = 0; i < 2; i++)
+		limit[i] = strcmp(text[i], "unlimited") ? strtoull(text[i], NULL, 10) : -1ull;
+}
+
+/* A hostile object gets no more than this, nor can it raise it. */
+static void check_limits(pid_t pid)
+{
+	static const struct {
+		const char *name;
+		unsigned long long most;
+	} rows[] = {
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses */
+		{ "Max address space", 6ull << 30 },
+#endif
+		{ "Max cpu time", 600 },
+		{ "Max open files", 65536 },
+		{ "Max file size", 0 },
+		{ "Max processes", 0 },
+		{ "Max core file size", 0 },
+		{ "Max locked memory", 0 },
+		{ "Max msgqueue size", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned long long limit[2];
+
+		limits_of(pid, rows[i].name, limit);
+		if (limit[0] > rows[i].most || limit[1] > rows[i].most)
+			fail_msg("%s: %llu, at most %llu; not more than %llu expected",
+				 rows[i].name, limit[0], limit[1], rows[i].most);
+	}
+}
+
 static void test_worker_has_nothing(void **state)
 {
 	struct naming *n = naming_new(&(struct naming_opts){});
@@ -173,6 +221,7 @@ static void test_worker_has_nothing(void **state)
 	status_of(pid, "Uid:", value, sizeof(value));
 	if (!geteuid())
 		assert_true(strtoul(value, NULL, 10) >= 65534);
+	check_limits(pid);
 	object_close(o);
 	naming_free(n);
 }
