@@ -45,10 +45,11 @@ int rlimit_need_files(size_t more, struct err *err)
 	rlimit_files(more);
 	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= need)
 		return 0;
-	return err_set(err, -EMFILE,
-		       "the limit of open files (nofile) is %llu; at least %zu are needed: raise it with "
-		       "`ulimit -n %zu`, or LimitNOFILE= of a unit",
-		       (unsigned long long)rl.rlim_cur, need, need + SPARE);
+	return err_set(
+		err, -EMFILE,
+		"the limit of open files (nofile) is %llu; at least %zu are needed: raise it with "
+		"`ulimit -n %zu`, or LimitNOFILE= of a unit",
+		(unsigned long long)rl.rlim_cur, need, need + SPARE);
 }
 
 /* Data pages of the process, including reservations such as those of sanitizers. */
