@@ -7,7 +7,6 @@ import mmap
 import os
 import re
 import shutil
-import signal
 import stat
 import struct
 import subprocess
@@ -89,7 +88,7 @@ class Addresses(unittest.TestCase):
     def collector(self, *args):
         c = ibscope.Collector(PINS, '-c', '200000', '--max-overhead', 'off', '--nmi-cost', '1us', '--unpin',
                               '--control', os.path.join(self.dir, 'control.sock'), *args)
-        self.addCleanup(c.stop, signal.SIGKILL)
+        self.addCleanup(c.stop)     # which removes the pins
         return c
 
     def nobody(self, program, *args):
