@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # They measure, or look at what each CPU does: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, most of it waiting, and begin before the others.
-LONG = ('test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
+LONG = ('test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
         'test_exporter_web.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
         'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')

@@ -22,9 +22,9 @@
  * Bumped when a reader of the old layout would misread the new one. Readers read IBS_PIN_SCHEMA_BEFORE as
  * well, and a collector converts and resumes it (pins_convert.c).
  */
-#define IBS_PIN_SCHEMA 13
+#define IBS_PIN_SCHEMA	      13
 #define IBS_PIN_SCHEMA_BEFORE 12
-#define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
+#define IBS_PIN_MAGIC	      0x69627363 /* "ibsc" */
 
 /*
  * The pins. X(NAME, "name", "what readers need it for"). The rows before META are maps of the
@@ -114,11 +114,14 @@ enum ibs_push_outcome {
 		IBS_PUSH_N
 };
 
-#define IBS_PUSH_ROOM 8 /* room for new outcomes, which then change no layout */
+#define IBS_PUSH_ROOM 7
 _Static_assert((int)IBS_PUSH_N <= IBS_PUSH_ROOM, "no room for an outcome");
 
 struct ibs_push_counts {
-	__u64 profiles[IBS_PUSH_ROOM], samples[IBS_PUSH_ROOM]; /* by enum ibs_push_outcome */
+	__u64 profiles[IBS_PUSH_ROOM]; /* by enum ibs_push_outcome */
+	__u64 unnamed_files;	       /* of all profiles: not read for lack of time */
+	__u64 samples[IBS_PUSH_ROOM];
+	__u64 unnamed_samples; /* in these files */
 	__u64 retries;
 	__u64 collectors; /* collectors with --push so far; 0: ignore the other counts */
 };

@@ -80,7 +80,7 @@ class Annotate(unittest.TestCase):
 
     def test_symbols_of_all_samples(self):
         """The same samples by function: what share has one, and why the rest has none."""
-        want = {'named': 41, 'no_symbol': 0, 'jit_without_map': 0, 'given_up': 0, 'no_file': 2, 'no_address': 3}
+        want = {'named': 41, 'no_symbol': 0, 'jit_without_map': 0, 'given_up': 0, 'no_time': 0, 'no_file': 2, 'no_address': 3}
         r = json.loads(run('report', self.file, '--by', 'symbol', '--json').stdout)
         self.assertEqual((r['symbols'], r['nodes']), (want, None))
         self.assertEqual(sum(want.values()), r['total']['samples'])

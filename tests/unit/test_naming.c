@@ -343,6 +343,109 @@ static void test_too_many_symbols(void **state)
 	naming_memory_free(memory);
 }
 
+/* --- attempts --- */
+
+static struct object *must_defer(struct naming *n, const char *path)
+{
+	struct object *o = must_open(n, path);
+
+	assert_true(object_deferred(o));
+	assert_null(symbol_at(o, 0x1008));
+	return o;
+}
+
+/* Nothing is read at a limit of 0; then what takes too long is deferred, and has its name in a longer attempt. */
+static void test_attempts(void **state)
+{
+	struct naming_memory *memory = naming_memory_new();
+	struct naming *n = naming_new(&(struct naming_opts){ .cpu_s = 20, .memory = memory });
+	struct object *dear, *cheap;
+	double cost_s;
+
+	(void)state;
+	make_program(path_of("dear"), 1900000);
+	make_program(path_of("cheap"), 2);
+	naming_limit_attempt(n, 0);
+	dear = must_defer(n, path_of("dear"));
+	cheap = must_defer(n, path_of("cheap"));
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there is no worker */
+	assert_true(object_cost(cheap) < object_cost(dear));
+	assert_int_equal(object_owner(cheap), geteuid());
+
+	naming_limit_attempt(n, 0.02);
+	object_attempt(dear);
+	assert_null(symbol_at(dear, 0x1008));
+	assert_true(object_deferred(dear));
+	assert_null(object_problem(dear));
+	object_rest(dear);
+	naming_limit_attempt(n, 10);
+	object_attempt(cheap);
+	assert_string_equal(symbol_at(cheap, 0x1008) ?: "", "target");
+	object_rest(cheap);
+	object_attempt(dear);
+	assert_string_equal(symbol_at(dear, 0x1008) ?: "", "target");
+	object_rest(dear);
+	cost_s = object_cost(dear);
+	assert_true(cost_s > 0.02 && cost_s < 10);
+	object_close(dear);
+	object_close(cheap);
+	naming_free(n);
+
+	/* the next profile has the name without a worker, and no other */
+	n = naming_new(&(struct naming_opts){ .cpu_s = 20, .memory = memory });
+	naming_limit_attempt(n, 0);
+	dear = must_open(n, path_of("dear"));
+	object_attempt(dear);
+	assert_string_equal(symbol_at(dear, 0x1008) ?: "", "target");
+	assert_false(object_deferred(dear));
+	assert_true(object_cost(dear) == cost_s);
+	assert_null(symbol_at(dear, 0x1009));
+	naming_end(n);
+	object_attempt(dear);
+	assert_string_equal(symbol_at(dear, 0x1008) ?: "", "target");
+	assert_null(symbol_at(dear, 0x1009));
+	assert_true(object_lacks_time(dear));
+	assert_non_null(object_problem(dear));
+	object_close(dear);
+	/* it may be another file now */
+	make_program(path_of("dear"), 2);
+	dear = must_open(n, path_of("dear"));
+	assert_null(symbol_at(dear, 0x1008));
+	object_close(dear);
+	naming_free(n);
+	naming_memory_free(memory);
+}
+
+static void test_time(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){ .wall_s = 0.05 });
+	struct object *o;
+
+	(void)state;
+	make_program(path_of("late"), 2);
+	usleep(60000);
+	assert_true(naming_is_over(n));
+	o = must_open(n, path_of("late"));
+	assert_null(symbol_at(o, 0x1008));
+	assert_true(object_lacks_time(o));
+	assert_non_null(strstr(object_problem(o), "within 0.05 s"));
+	object_close(o);
+	naming_free(n);
+
+	/* what is cheap has a name even when others took all the time; what is not has none */
+	n = naming_new(&(struct naming_opts){ .cpu_s = 0.05 });
+	make_program(path_of("dear"), 1900000);
+	o = must_open(n, path_of("dear"));
+	symbol_at(o, 0x1008);
+	assert_true(naming_is_over(n));
+	object_close(o);
+	o = must_open(n, path_of("late"));
+	if (!object_lacks_time(o))
+		assert_string_equal(symbol_at(o, 0x1008) ?: "", "target");
+	object_close(o);
+	naming_free(n);
+}
+
 static void test_too_large(void **state)
 {
 	struct naming *n = naming_new(&(struct naming_opts){});
@@ -809,14 +912,23 @@ static void test_code_map_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_worker_has_nothing), cmocka_unit_test(test_forbidden_calls),
-		cmocka_unit_test(test_too_many_symbols),   cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_worker_is_killed),   cmocka_unit_test(test_replies),
-		cmocka_unit_test(test_container_paths),	   cmocka_unit_test(test_elsewhere),
-		cmocka_unit_test(test_demangled),	   cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_code_map),	   cmocka_unit_test(test_random_code_maps),
-		cmocka_unit_test(test_hostile_code_maps),  cmocka_unit_test(test_code_map_files),
+		cmocka_unit_test(test_worker_has_nothing),
+		cmocka_unit_test(test_forbidden_calls),
+		cmocka_unit_test(test_too_many_symbols),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_worker_is_killed),
+		cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_container_paths),
+		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_demangled),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_code_map),
+		cmocka_unit_test(test_random_code_maps),
+		cmocka_unit_test(test_hostile_code_maps),
+		cmocka_unit_test(test_code_map_files),
 		cmocka_unit_test(test_code_map_again),
+		cmocka_unit_test(test_attempts),
+		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -6,9 +6,11 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@ struct naming *naming_new(const struct naming_opts *opts)
 
 	n->opts = *opts;
 	n->sock = -1;
+	n->began_s = now_s();
+	n->attempt_s = INFINITY;
 	n->debug_dir = opts->debug_dir ? realpath(opts->debug_dir, NULL) : NULL;
 	return n;
 }
@@ -48,6 +52,44 @@ void naming_free(struct naming *n)
 	free(n);
 }
 
+/* --- time --- */
+
+static double left_s(const struct naming *n)
+{
+	return n->opts.wall_s ? n->opts.wall_s - (now_s() - n->began_s) : INFINITY;
+}
+
+bool naming_is_over(const struct naming *n)
+{
+	return n->ended || left_s(n) <= 0 || (n->opts.cpu_s && n->spent_ns > n->opts.cpu_s * 1e9);
+}
+
+/* Has the object, after so much more CPU time, time left in this attempt? Return: false with o->why, or it is deferred. */
+static bool has_time(struct object *o, __u64 more_ns)
+{
+	const struct naming *n = o->naming;
+	double own_s = (o->spent_ns + more_ns) / 1e9, all_s = (n->spent_ns + more_ns) / 1e9;
+	double most_s = n->opts.cpu_s ?: INFINITY;
+
+	if (all_s > most_s && !o->is_last) {
+		o->is_last = true;
+		o->last_from_s = own_s;
+	}
+	if (left_s(n) <= 0) {
+		snprintf(o->why, sizeof(o->why), "it was not reached within %g s", n->opts.wall_s);
+	} else if (n->ended) {
+		snprintf(o->why, sizeof(o->why), "it takes long, and no time was left for it");
+	} else if (all_s > 2 * most_s || (o->is_last && own_s - o->last_from_s > OBJECT_SMALL_S)) {
+		snprintf(o->why, sizeof(o->why), "other files took all of the %g s of CPU time",
+			 most_s);
+	} else {
+		o->deferred = own_s >= n->attempt_s;
+		return !o->deferred;
+	}
+	o->given_up = o->lacks_time = true;
+	return false;
+}
+
 /* --- start --- */
 
 static int spawn(struct naming *n, int sock)
@@ -67,16 +109,18 @@ static int spawn(struct naming *n, int sock)
 	posix_spawn_file_actions_destroy(&files);
 	if (ret)
 		n->pid = 0;
+	else if (n->opts.nice)
+		setpriority(PRIO_PROCESS, n->pid, n->opts.nice);
 	return -ret;
 }
 
 static bool is_ready(struct naming *n)
 {
 	struct pollfd p = { .fd = n->sock, .events = POLLIN };
-	double end = now_s() + START_S;
+	double end = now_s() + fmin(START_S, left_s(n));
 	int fd;
 
-	while (poll(&p, 1, 1000) <= 0)
+	while (poll(&p, 1, 100) <= 0)
 		if (now_s() > end)
 			return false;
 	return naming_receive(n->sock, &n->reply, sizeof(n->reply), &fd) >=
@@ -174,22 +218,37 @@ struct watch {
 	double moved_s; /* since then */
 };
 
-/* Return: false if the object has cost too much, with o->why. */
+static bool is_too_dear(struct object *o, __u64 more_ns)
+{
+	if (o->spent_ns + more_ns <= OBJECT_CPU_S * 1e9)
+		return false;
+	snprintf(o->why, sizeof(o->why), "reading it takes more than %g s of CPU time",
+		 OBJECT_CPU_S);
+	return true;
+}
+
+/* Return: false if the object has cost too much, with o->why, or its attempt. */
 static bool is_within_limits(struct object *o, struct watch *w)
 {
-	__u64 now = cpu_ns(o->naming);
+	const struct naming *n = o->naming;
+	__u64 now = cpu_ns(n);
+	double waits_s;
 
 	if (now != w->cpu_ns)
 		*w = (struct watch){ now, now_s() };
-	if (o->spent_ns + now - o->naming->base_ns > OBJECT_CPU_S * 1e9)
-		snprintf(o->why, sizeof(o->why), "reading it takes more than %g s of CPU time",
-			 OBJECT_CPU_S);
-	else if (memory_of(o->naming->pid) > OBJECT_MEMORY)
+	waits_s = now_s() - w->moved_s;
+	if (is_too_dear(o, now - n->base_ns))
+		return false;
+	if (memory_of(n->pid) > OBJECT_MEMORY)
 		snprintf(o->why, sizeof(o->why), "reading it takes more than %llu MiB of memory",
 			 OBJECT_MEMORY >> 20);
-	else if (now_s() - w->moved_s > OBJECT_STUCK_S)
+	else if (waits_s > OBJECT_STUCK_S)
 		snprintf(o->why, sizeof(o->why), "its file system does not answer");
-	return !*o->why;
+	else if (n->attempt_s < INFINITY && waits_s > ATTEMPT_STUCK_S)
+		o->deferred = true;
+	else
+		return has_time(o, now - n->base_ns);
+	return false;
 }
 
 /* CPU time since the last call is the object's. */
@@ -202,6 +261,8 @@ static void account(struct object *o)
 		return;
 	o->spent_ns += now - n->base_ns;
 	n->spent_ns += now - n->base_ns;
+	if (n->attempt_s > DEAR_S)
+		naming_spend(n->opts.memory, (now - n->base_ns) / 1e9);
 	n->base_ns = now;
 }
 
@@ -285,18 +346,6 @@ static void give_up(struct object *o)
 	naming_remember(o->naming->opts.memory, o);
 }
 
-static bool has_time(struct object *o)
-{
-	const struct naming *n = o->naming;
-
-	if (!n->opts.cpu_s || n->spent_ns < n->opts.cpu_s * 1e9)
-		return true;
-	snprintf(o->why, sizeof(o->why), "other files took all of the %g s of CPU time",
-		 n->opts.cpu_s);
-	o->given_up = true;
-	return false;
-}
-
 /* @q: NULL: only open it */
 static bool ask(struct object *o, const struct naming_request *q, const char *texts[NAMING_TEXTS])
 {
@@ -305,9 +354,17 @@ static bool ask(struct object *o, const struct naming_request *q, const char *te
 	for (;;) {
 		bool shared;
 
-		if (o->given_up || !has_time(o))
+		if (o->given_up || o->deferred)
+			return false;
+		if (is_too_dear(o, 0)) {
+			give_up(o);
+			return false;
+		}
+		if (!has_time(o, 0))
 			return false;
 		if (!start_worker(n)) {
+			if (!has_time(o, 0))
+				return false;
 			snprintf(o->why, sizeof(o->why), "%s", n->why);
 			o->given_up = true;
 			return false;
@@ -320,6 +377,8 @@ static bool ask(struct object *o, const struct naming_request *q, const char *te
 				return true;
 		}
 		stop_worker(n);
+		if (o->lacks_time || o->deferred)
+			return false;
 		/* an exhausted limit of time is the object's own; memory may be that of those before it */
 		if (!shared || o->spent_ns > OBJECT_CPU_S * 1e9)
 			give_up(o);

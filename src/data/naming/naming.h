@@ -25,10 +25,16 @@ bool naming_memory_next(const struct naming_memory *m, __u32 *seen, const char *
 			const char **why);
 
 struct naming_opts {
-	const char *debug_dir;	      /* another one beside /usr/lib/debug, or NULL */
-	bool debuginfod;	      /* servers may be asked */
-	bool mangled;		      /* names stay as the linker has them */
-	double cpu_s;		      /* for all objects together; 0: no limit */
+	const char *debug_dir; /* another one beside /usr/lib/debug, or NULL */
+	bool debuginfod;       /* servers may be asked */
+	bool mangled;	       /* names stay as the linker has them */
+	/*
+	 * CPU time of all objects together; then each has only OBJECT_SMALL_S more, and none after twice that time. 0: no
+	 * limit
+	 */
+	double cpu_s;
+	double wall_s; /* from naming_new() on; then no object is read. 0: no limit */
+	int nice;      /* of the worker */
 	struct naming_memory *memory; /* or NULL */
 };
 
@@ -57,6 +63,37 @@ struct object *object_open(struct naming *n, const struct object_place *place, c
 			   size_t size);
 void object_close(struct object *o); /* accepts NULL */
 
+/* Why names are missing, or NULL if none are, as far as has been asked. */
+const char *object_problem(const struct object *o);
+/* Are they missing because the time was up, and not because of the object alone? */
+bool object_lacks_time(const struct object *o);
+
+/*
+ * Who has more objects than time tries them in an order of its own, the cheap ones first: objects are opened and asked with a
+ * limit of 0, which reads nothing, and then tried again with limits at which they are not deferred.
+ */
+
+/* An object is deferred once an attempt has taken so much CPU time. INFINITY, as at first: none is. */
+void naming_limit_attempt(struct naming *n, double cpu_s);
+/* Is the time up, for all objects or for one that takes as much CPU time as @cost_s? */
+bool naming_is_over(const struct naming *n);
+bool naming_affords(const struct naming *n, double cost_s);
+/* Read nothing from now on. */
+void naming_end(struct naming *n);
+
+/* Begin an attempt. */
+void object_attempt(struct object *o);
+/* Did it exceed the limit? Then questions have no answers that are not known yet. */
+bool object_deferred(const struct object *o);
+/* Did it turn out that it is not the file that was mapped? Then close it. @why: as for object_open() */
+bool object_is_other(const struct object *o, char *why, size_t size);
+/* End an attempt: the worker closes the object; answers are kept. */
+void object_rest(struct object *o);
+/* CPU time that an attempt may take: as it took before, or by the size of its file. */
+double object_cost(const struct object *o);
+/* Whose file it is. */
+__u64 object_owner(const struct object *o);
+
 /* A process that may list the code it generates; see file_open_code_list(). */
 struct code_map_place {
 	struct naming_root root;
@@ -75,9 +112,6 @@ struct object *object_open_code_map(struct naming *n, const struct code_map_plac
 
 /* The name of code that was at an address at a time, by CLOCK_MONOTONIC, or NULL. */
 const char *object_code_at(struct object *o, __u64 addr, __u64 time);
-
-/* Why names are missing, or NULL if none are, as far as has been asked. */
-const char *object_problem(const struct object *o);
 
 /* Texts below live as long as the struct naming. */
 

@@ -9,21 +9,29 @@
 #include <sys/stat.h>
 
 /* What one object may cost. */
-#define OBJECT_CPU_S   10.0	      /* of the worker, for all questions */
-#define OBJECT_STUCK_S 30.0	      /* without progress: its file system does not answer */
+#define OBJECT_CPU_S   10.0 /* of the worker, for all questions */
+#define OBJECT_SMALL_S 0.5  /* the same, once all objects together have taken their time */
+#define OBJECT_STUCK_S 30.0 /* without progress: its file system does not answer */
 #define OBJECT_MEMORY  (256ULL << 20) /* bytes that are not of files */
 #define OBJECT_TEXTS   (32ULL << 20)  /* bytes of names */
 #define WHY_BYTES      160
+
+/* In an attempt: a worker that waits so long keeps others from being read. */
+#define ATTEMPT_STUCK_S 3.0
+#define KEPT_S		0.05 /* what takes more is remembered, with its names */
 
 struct naming {
 	struct naming_opts opts;
 	char *debug_dir;
 	pid_t pid; /* of the worker; 0: none */
 	int sock;
-	__u32 generation;    /* workers so far */
-	__u32 served;	     /* objects that this worker opened */
-	__u64 base_ns;	     /* its CPU time that has been accounted for */
-	__u64 spent_ns;	     /* CPU time of all workers */
+	__u32 generation; /* workers so far */
+	__u32 served;	  /* objects that this worker opened */
+	__u64 base_ns;	  /* its CPU time that has been accounted for */
+	__u64 spent_ns;	  /* CPU time of all workers */
+	double began_s;
+	double attempt_s; /* limit of an attempt */
+	bool ended;
 	char why[WHY_BYTES]; /* there is no worker, and will be none */
 	struct intern texts;
 	__u32 objects; /* so far */
@@ -52,8 +60,13 @@ struct object {
 	bool trusted;
 	__u32 code_list;	  /* NAMING_CODE_MAP or NAMING_CODE_DUMP; 0: it is an ELF file */
 	__u32 number, generation; /* of the worker that has it open; 0: none */
-	__u64 spent_ns, text_bytes;
-	bool given_up;	     /* it is not asked any more */
+	__u64 spent_ns;		  /* CPU time of this attempt */
+	__u64 text_bytes;
+	bool given_up; /* it is not asked any more */
+	bool is_last; /* the time of all objects was up after that much CPU time of this attempt: */
+	double last_from_s;
+	bool lacks_time;     /* because the time was up */
+	bool deferred;	     /* it is not asked in this attempt */
 	bool other;	     /* it is not the file that was mapped, or none */
 	char why[WHY_BYTES]; /* names are missing */
 	struct answer *answers;
@@ -72,11 +85,33 @@ struct object {
  */
 bool naming_ask(struct object *o, const char *texts[NAMING_TEXTS]);
 
+/* Have the worker close it. */
+void naming_close(struct object *o);
+
 /* Open the object in a worker. Return: false with o->why. */
 bool naming_open(struct object *o);
 
 /* Why was this file given up before? NULL: it was not. */
 const char *naming_remembered(const struct naming_memory *m, const struct stat *st);
 void naming_remember(struct naming_memory *m, const struct object *o);
+
+/* CPU time of an attempt, in which it was read or deferred. Return: 0 if unknown. */
+double naming_cost(const struct naming_memory *m, const struct object *o);
+void naming_remember_cost(struct naming_memory *m, const struct object *o);
+
+/*
+ * What dear objects may take over many profiles: DEAR_SHARE of the time, and at most @most_s at once, with which the memory
+ * begins.
+ */
+#define DEAR_S	   0.25
+#define DEAR_SHARE 0.05
+double naming_allowance(struct naming_memory *m, double most_s);
+void naming_spend(struct naming_memory *m, double cpu_s);
+
+/* Names of objects that take long to read. Return: false if it is not known whether there is a name. */
+bool naming_recall(const struct naming_memory *m, const struct object *o, __u64 offset,
+		   const char *texts[2]);
+void naming_keep(struct naming_memory *m, const struct object *o, __u64 offset,
+		 const char *const texts[2]);
 
 #endif

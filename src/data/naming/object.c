@@ -88,6 +88,7 @@ struct object *object_open_code_map(struct naming *n, const struct code_map_plac
 	}
 	o = xcalloc(1, sizeof(*o));
 	o->naming = n;
+	o->root = place->root;
 	o->path = xstrdup(path);
 	o->code_list = place->dump ? NAMING_CODE_DUMP : NAMING_CODE_MAP;
 	o->number = n->objects++ % NAMING_OBJECTS;
@@ -100,15 +101,20 @@ struct object *object_open_code_map(struct naming *n, const struct code_map_plac
 	return NULL;
 }
 
-void object_close(struct object *o)
+void naming_close(struct object *o)
 {
-	struct naming_request q = { .op = NAMING_CLOSE };
+	const struct naming_request q = { .op = NAMING_CLOSE, .object = o->number };
 
-	if (!o)
-		return;
-	q.object = o->number;
 	if (o->naming->pid && o->generation == o->naming->generation)
 		naming_send(o->naming->sock, &q, naming_request_bytes(&q), -1);
+	o->generation = 0;
+}
+
+void object_close(struct object *o)
+{
+	if (!o)
+		return;
+	naming_close(o);
 	if (o->fd >= 0)
 		close(o->fd);
 	u64_map_free(&o->answer_of);
@@ -120,6 +126,11 @@ void object_close(struct object *o)
 const char *object_problem(const struct object *o)
 {
 	return *o->why ? o->why : NULL;
+}
+
+bool object_lacks_time(const struct object *o)
+{
+	return o->lacks_time;
 }
 
 /* --- answers --- */
@@ -195,6 +206,8 @@ static const struct answer *ask_worker(struct object *o, struct answer question,
 	memcpy(question.v, r->v, sizeof(question.v));
 	question.text[0] = keep(o, texts[0]);
 	question.text[1] = keep(o, texts[1]);
+	if (question.op == NAMING_SYMBOL && o->spent_ns > KEPT_S * 1e9)
+		naming_keep(o->naming->opts.memory, o, question.a, question.text);
 	if (key)
 		return store(o, &question, key);
 	unkept = question;
@@ -208,9 +221,16 @@ static const struct answer *ask(struct object *o, struct answer question)
 						question.flag },
 			       5);
 	__u32 known = u64_map_get(&o->answer_of, key);
+	const char *texts[2];
 
 	if (known != U64_MAP_NONE && is_same(&o->answers[known], &question))
 		return &o->answers[known];
+	if (question.op == NAMING_SYMBOL && !o->given_up &&
+	    naming_recall(o->naming->opts.memory, o, question.a, texts)) {
+		question.text[0] = keep(o, texts[0]);
+		question.text[1] = keep(o, texts[1]);
+		return store(o, &question, key);
+	}
 	return ask_worker(o, question, key);
 }
 

@@ -57,7 +57,8 @@ struct pprof {
 	__u64 first, last; /* time; 0: unknown */
 	unsigned int units;
 	bool no_estimate;
-	__u32 simulated; /* location of the mark, 0: none */
+	__u64 code[CODE_KIND_N]; /* samples, by how much is known of their functions */
+	__u32 simulated;	 /* location of the mark, 0: none */
 };
 
 /* The index of some words in @t, in units of a word. */
@@ -133,7 +134,7 @@ static void place_mapping(const struct task_map *map, bool kernel, struct mappin
 
 /* The location of a frame, from 1 on. */
 static __u32 location_of(struct pprof *p, const struct trace_event *ev,
-			 const struct chain_frame *frame)
+			 const struct chain_frame *frame, bool innermost)
 {
 	const struct report_opts *o = &p->opts;
 	__u32 tgid = ev->sample.tgid;
@@ -151,6 +152,8 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 	}
 	symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
 		     &symbol);
+	if (innermost)
+		p->code[report_code_kind(true, &symbol)]++;
 	l.function = function_of(p, &symbol);
 	return at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
 }
@@ -160,13 +163,15 @@ static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
 	unsigned int n = chain_frames(&ev->sample, frames);
+	bool known = n > 0;
 	__u64 words[FRAMES + 2];
 
+	p->code[CODE_NO_ADDRESS] += !known;
 	if (!n) /* an address that nothing is known of */
 		frames[n++] = (struct chain_frame){ 0 };
 	words[0] = n + !!p->simulated;
 	for (unsigned int i = 0; i < n; i++)
-		words[i + 1] = location_of(p, ev, &frames[i]);
+		words[i + 1] = location_of(p, ev, &frames[i], known && !i);
 	words[n + 1] = p->simulated;
 	return at(&p->stacks, words, words[0] + 1);
 }
@@ -463,6 +468,23 @@ static void write_functions(struct writer *w)
 	}
 }
 
+/* For how many samples the function is known, and why not for the others. */
+static void write_code_kinds(struct writer *w)
+{
+	char text[TEXT] = "symbols:";
+
+	for (unsigned int k = 0; k < CODE_KIND_N; k++)
+		if (w->p->code[k])
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), " %llu %s",
+				 (unsigned long long)w->p->code[k], code_kind_name(k));
+	write_number(w, PROFILE_COMMENT, string_of(w, text));
+}
+
+__u64 pprof_samples(const struct pprof *p, enum code_kind kind)
+{
+	return p->code[kind];
+}
+
 static void write_comments(struct writer *w, const struct report_head *h)
 {
 	const struct trace_info *info = h->info;
@@ -474,6 +496,7 @@ static void write_comments(struct writer *w, const struct report_head *h)
 		 h->options, (unsigned long long)h->selected,
 		 (unsigned long long)(h->op_samples + h->fetch_samples), h->file, info->host);
 	write_number(w, PROFILE_COMMENT, string_of(w, text));
+	write_code_kinds(w);
 	if (h->lost_samples || h->lost_records || !h->end->whole) {
 		snprintf(text, sizeof(text), "lost while recording: %llu samples, %llu records%s%s",
 			 (unsigned long long)h->lost_samples, (unsigned long long)h->lost_records,

@@ -59,6 +59,9 @@ void pprof_free(struct pprof *p); /* accepts NULL */
  */
 void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service);
 
+/* Number of samples by how much is known of their functions. */
+__u64 pprof_samples(const struct pprof *p, enum code_kind kind);
+
 /**
  * pprof_write() - the profile, compressed with gzip
  * @fd: stays the caller's

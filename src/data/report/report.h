@@ -171,6 +171,7 @@ struct report_row {
 	X(NO_SYMBOL, "no_symbol")     \
 	X(NO_LIST, "jit_without_map") \
 	X(GIVEN_UP, "given_up")       \
+	X(NO_TIME, "no_time")         \
 	X(NO_FILE, "no_file")         \
 	X(NO_ADDRESS, "no_address")
 #define NODE_KIND_TABLE(X)          \

@@ -17,6 +17,8 @@ enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 		return CODE_NO_ADDRESS;
 	if (!sym->dso || *sym->name != '[')
 		return sym->dso ? CODE_NAMED : CODE_NO_FILE;
+	if (sym->lacks_time)
+		return CODE_NO_TIME;
 	return sym->given_up ? CODE_GIVEN_UP : sym->no_list ? CODE_NO_LIST : CODE_NO_SYMBOL;
 }
 

@@ -14,6 +14,7 @@
 #define NOTES	     "/sys/kernel/notes"
 #define SAME_BOOT_NS 10000000000ll /* that the clock may have been set meanwhile */
 #define OUR_FORMAT   "ibscope"
+#define NAMES_CPU_S  120
 
 /* The time of boot according to both clocks differs between boots. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
@@ -42,7 +43,9 @@ int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct er
 	s->naming = naming_new(&(struct naming_opts){ .debug_dir = opts->debug_dir,
 						      .debuginfod = opts->debuginfod,
 						      .mangled = opts->mangled,
-						      .cpu_s = opts->cpu_s,
+						      .cpu_s = opts->cpu_s ?: NAMES_CPU_S,
+						      .wall_s = opts->wall_s,
+						      .nice = opts->nice,
 						      .memory = opts->memory });
 	if (opts->kallsyms) {
 		s->kernel_tried = true;
@@ -70,6 +73,7 @@ void symbols_free(struct symbols *s)
 		object_close(s->processes[i].code_map.object);
 		object_close(s->processes[i].code_dump.object);
 	}
+	free(s->noted);
 	free(s->dsos);
 	naming_free(s->naming);
 	free(s->processes);
@@ -202,7 +206,7 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 }
 
 /* Whether a process still runs, and where its paths begin. */
-static struct process *process_of(struct symbols *s, __u32 tgid)
+struct process *process_of(struct symbols *s, __u32 tgid)
 {
 	__u32 known = u64_map_get(&s->process_of, tgid);
 	struct process *p;
@@ -335,6 +339,7 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	out->dso = map.path;
 	d = code_dso(s, tgid, &map);
 	find_name(s, d, offset, out);
+	out->lacks_time |= *out->name == '[' && d->object && object_lacks_time(d->object);
 	out->given_up = *out->name == '[' && d->object && object_problem(d->object);
 	if (!srcline || !d->object)
 		return;

@@ -18,10 +18,12 @@ struct symbols_opts {
 	const struct trace_info *info; /* outlives the symbols */
 	const char *kallsyms; /* file to believe; NULL: this kernel's, if it is that recorded */
 	const char *btf; /* file with the types of the recorded kernel; NULL: as for kallsyms */
-	const char *debug_dir;	      /* a further one beside /usr/lib/debug, or NULL */
-	bool debuginfod;	      /* the network may be asked (DEBUGINFOD_URLS) */
-	bool mangled;		      /* names of C++ and Rust stay as the linker has them */
-	double cpu_s;		      /* for names of all files together; 0: no limit */
+	const char *debug_dir; /* a further one beside /usr/lib/debug, or NULL */
+	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
+	bool mangled;	       /* names of C++ and Rust stay as the linker has them */
+	double cpu_s;	       /* for names of all files together; 0: the default, of a command */
+	double wall_s;	       /* the same, of time; 0: no limit */
+	int nice;	       /* of the process that reads files */
 	struct naming_memory *memory; /* files that were given up before, or NULL */
 };
 
@@ -39,6 +41,15 @@ void symbols_free(struct symbols *s); /* accepts NULL */
 void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 			    const struct trace_event *ev);
 
+/*
+ * To have as many files as possible named in little time: note all samples, then have them named, and then ask, of which nothing
+ * is read any more.
+ */
+void symbols_note(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev);
+void symbols_name_noted(struct symbols *s, const struct tasks *tasks);
+/* Number of files that were not read for lack of time. */
+size_t symbols_lack_time(const struct symbols *s);
+
 /* Where an op was, as far as it is known. All strings live as long as the symbols. */
 struct symbol {
 	const char *name;    /* "[path]" without a name, "[unknown]" without a file */
@@ -46,6 +57,7 @@ struct symbol {
 	const char *dso;     /* "[kernel]", "[module]"; NULL: not known */
 	const char *srcline; /* "file:12"; NULL: not known, or not asked for */
 	bool given_up;	     /* no name, since reading the file costs too much */
+	bool lacks_time;     /* the same, since the time was up before it was read */
 	bool no_list;	     /* no name, since the process lists no code that it generates */
 };
 

@@ -30,6 +30,11 @@ static struct object *open_list(struct symbols *s, struct code_list *l, const st
 	return l->object;
 }
 
+static bool lacks_time(const struct code_list *l)
+{
+	return l->object && object_lacks_time(l->object);
+}
+
 bool symbols_generated(struct symbols *s, struct process *p, const struct tasks *tasks, __u32 tgid,
 		       __u64 addr, __u64 time, struct symbol *out)
 {
@@ -44,10 +49,12 @@ bool symbols_generated(struct symbols *s, struct process *p, const struct tasks 
 	out->no_list = !o;
 	o = open_list(s, &p->code_map, p, tgid, NULL);
 	out->no_list &= !o;
-	if (!o || !object_symbol(o, addr, &name))
-		return false;
-	out->name = name.name;
-	return true;
+	if (o && object_symbol(o, addr, &name)) {
+		out->name = name.name;
+		return true;
+	}
+	out->lacks_time = lacks_time(&p->code_dump) || lacks_time(&p->code_map);
+	return false;
 }
 
 static size_t print_problem(const struct code_list *l, __u32 tgid, const char *what,

@@ -39,6 +39,8 @@ struct process {
 	} code_map, code_dump;	       /* /tmp/perf-PID.map, jit-PID.dump */
 };
 
+struct noted;
+
 struct symbols {
 	struct symbols_opts opts;
 	bool trusted; /* recorded on this machine */
@@ -54,6 +56,9 @@ struct symbols {
 	size_t n_processes, processes_room;
 	struct u64_map process_of; /* by tgid */
 
+	struct noted *noted; /* by symbols_note() */
+	size_t n_noted, noted_room;
+
 	bool lacks_data; /* an address was asked for, and maps of data were not recorded */
 	bool kernel_tried;
 	struct kernel_symbols *kernel;
@@ -64,6 +69,8 @@ struct symbols {
 	struct stack_pages stacks;
 	struct u64_map stack_names; /* by tid */
 };
+
+struct process *process_of(struct symbols *s, __u32 tgid);
 
 /* The file of a map of code of a process, opened if it can be. It lives until the next call. */
 struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map);

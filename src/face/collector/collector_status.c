@@ -120,6 +120,8 @@ static void add_pushed(struct ibs_push_counts *to, const struct ibs_push_counts 
 		to->profiles[i] = a->profiles[i] + sign * b->profiles[i];
 		to->samples[i] = a->samples[i] + sign * b->samples[i];
 	}
+	to->unnamed_files = a->unnamed_files + sign * b->unnamed_files;
+	to->unnamed_samples = a->unnamed_samples + sign * b->unnamed_samples;
 	to->retries = a->retries + sign * b->retries;
 	to->collectors = a->collectors + sign * b->collectors;
 }

@@ -114,6 +114,12 @@
 	X(PUSH_RETRIES, "ibscope_push_retries", COUNTER, "",                                       \
 	  "Number of times a profile was posted again.",                                           \
 	  VALUE(st->push.collectors ? st->push.retries : (double)NAN))                             \
+	X(PUSH_UNNAMED_FILES, "ibscope_push_unnamed_files", COUNTER, "",                           \
+	  "Files without names in a profile for lack of time, summed over all profiles.",          \
+	  VALUE(st->push.collectors ? st->push.unnamed_files : (double)NAN))                       \
+	X(PUSH_UNNAMED_SAMPLES, "ibscope_push_unnamed_samples", COUNTER, "",                       \
+	  "Samples in profiles whose function is not named for lack of time.",                     \
+	  VALUE(st->push.collectors ? st->push.unnamed_samples : (double)NAN))                     \
 	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
 	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \

@@ -24,13 +24,14 @@
 #define CHILD_MEMORY (512ULL << 20) /* bytes */
 #define CHILD_CPU_S  60		    /* in which a profile is made, besides the time for names */
 #define CHILD_S	     600	    /* limit for naming and posting, with all tries */
-#define CHILD_NICE   5		    /* others first, but a busy machine still gets its profiles */
 #define LATE_S	     90		    /* after its end a profile is late */
 #define TICK_S	     0.5
 
 /* Result of the child, in shared memory. */
 struct report {
 	__u32 retries;
+	__u32 unnamed_files;
+	__u64 unnamed_samples;
 	int ret;
 	struct err err;
 };
@@ -61,6 +62,7 @@ struct push {
 
 	struct naming_memory *given_up; /* files that are not named */
 	__u32 given_up_logged;
+	bool unnamed; /* the last profile lacks names */
 
 	struct ibs_push_counts *counts;
 	struct err failure; /* the last one; "" after a success */
@@ -200,6 +202,19 @@ static void log_given_up(struct push *p)
 		log_warn("push: functions of %s are not named: %s", path, why);
 }
 
+/* Once until a profile has all names again. */
+static void log_unnamed(struct push *p)
+{
+	__u32 n = p->report->unnamed_files;
+
+	if (n && !p->unnamed)
+		log_warn("push: functions of %u file%s are not named in a profile, for lack of "
+			 "time: "
+			 "see ibscope_push_unnamed_files_total",
+			 n, n == 1 ? "" : "s");
+	p->unnamed = n;
+}
+
 /* --- the child --- */
 
 /* Runs in the child; failures are reported as text. */
@@ -217,6 +232,8 @@ static int name_and_post(const struct push *p, int recording, __u64 until_ns, __
 			   session_event(p->session, 0)->opts.metric, p->given_up, &profile, err);
 	if (ret)
 		return ret;
+	p->report->unnamed_files = profile.unnamed_files;
+	p->report->unnamed_samples = profile.unnamed_samples;
 	bytes = lseek(fd, 0, SEEK_END);
 	data = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (data == MAP_FAILED)
@@ -239,7 +256,6 @@ static void child_main(const struct push *p, pid_t parent, int recording, int en
 	child_enter(parent, recording, ended, CHILD_MEMORY);
 	alarm(CHILD_S);
 	setrlimit(RLIMIT_CPU, &(struct rlimit){ CHILD_CPU_S, CHILD_CPU_S });
-	setpriority(PRIO_PROCESS, 0, CHILD_NICE);
 	r->ret = name_and_post(p, recording, until_ns, dropped, &r->err);
 	_exit(r->ret != 0);
 }
@@ -283,7 +299,10 @@ static void reap_child(struct push *p)
 		;
 	p->child = 0;
 	p->counts->retries += r->retries;
+	p->counts->unnamed_files += r->unnamed_files;
+	p->counts->unnamed_samples += r->unnamed_samples;
 	log_given_up(p);
+	log_unnamed(p);
 	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
 		succeed(p);
 		return;

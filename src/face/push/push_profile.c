@@ -5,7 +5,13 @@
 #include "push_service.h"
 #include "profile/profile.h"
 
-#define NAMES_CPU_S 20 /* then what has no name yet stays without one */
+/*
+ * Then what has no name yet stays without one. With the defaults a profile is posted before the next one begins, 50 s after it
+ * ended.
+ */
+#define NAMES_CPU_S  20
+#define NAMES_WALL_S 45
+#define NAMES_NICE   5 /* others first: what is not named in time is left out, and the rest arrives */
 
 /* service.name by process: each is asked once. */
 struct services {
@@ -25,8 +31,27 @@ static const char *service_of(struct services *s, const struct trace_event *ev)
 	return *intern_text(&s->texts, text) ? intern_text(&s->texts, text) : NULL;
 }
 
-static int add_all(struct pprof *p, struct trace *trace, struct tasks *tasks, struct symbols *names,
-		   struct report_head *head, bool *estimates, struct err *err)
+/* All samples are read once before, so that cheap files can be named first. */
+static int name_all(struct trace *trace, struct tasks *tasks, struct symbols *names,
+		    struct err *err)
+{
+	struct trace_event ev;
+	int ret;
+
+	while ((ret = trace_next(trace, &ev, err)) > 0) {
+		if (ev.kind != TRACE_SAMPLE_OP)
+			continue;
+		symbols_note_container(names, tasks, &ev);
+		symbols_note(names, tasks, &ev);
+	}
+	if (ret)
+		return ret;
+	symbols_name_noted(names, tasks);
+	return trace_rewind(trace, err);
+}
+
+static int add_all(struct pprof *p, struct trace *trace, struct report_head *head, bool *estimates,
+		   struct err *err)
 {
 	struct services services = {};
 	struct trace_event ev;
@@ -41,7 +66,6 @@ static int add_all(struct pprof *p, struct trace *trace, struct tasks *tasks, st
 		if (ev.kind != TRACE_SAMPLE_OP)
 			continue;
 		head->op_samples++;
-		symbols_note_container(names, tasks, &ev);
 		*estimates &= report_period(head->info, &ev, &unit) > 0;
 		pprof_add(p, &ev, service_of(&services, &ev));
 	}
@@ -64,7 +88,9 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 				    .options = "of serve --push",
 				    .lost_samples = dropped };
 	struct report_opts opts = { .metric = metric };
-	struct symbols_opts symbols = { .cpu_s = NAMES_CPU_S, .memory = given_up };
+	struct symbols_opts symbols = {
+		.cpu_s = NAMES_CPU_S, .wall_s = NAMES_WALL_S, .nice = NAMES_NICE, .memory = given_up
+	};
 	struct symbols *names = NULL;
 	struct pprof *p = NULL;
 	struct trace *trace = NULL;
@@ -83,10 +109,15 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 	if (!ret) {
 		opts.tasks = tasks;
 		opts.symbols = names;
-		p = pprof_new(&opts);
-		ret = add_all(p, trace, tasks, names, &head, &out->estimates, err);
+		ret = name_all(trace, tasks, names, err);
 	}
 	if (!ret) {
+		p = pprof_new(&opts);
+		ret = add_all(p, trace, &head, &out->estimates, err);
+	}
+	if (!ret) {
+		out->unnamed_files = symbols_lack_time(names);
+		out->unnamed_samples = pprof_samples(p, CODE_NO_TIME);
 		head.end = trace_end(trace);
 		out->from_s = since_1970(head.info, from_ns);
 		out->until_s = since_1970(head.info, until_ns);

@@ -13,7 +13,9 @@
 struct push_profile {
 	double from_s, until_s; /* since 1970 */
 	char host[65];
-	bool estimates; /* see struct push_body */
+	bool estimates;		    /* see struct push_body */
+	unsigned int unnamed_files; /* which were not read for lack of time */
+	__u64 unnamed_samples;	    /* in them */
 };
 
 /**
@@ -22,7 +24,7 @@ struct push_profile {
  * @fd: output
  * @from_ns, @until_ns: CLOCK_MONOTONIC, when copying began and ended
  * @dropped: number of missing copies
- * @given_up: files that are not named, to which others are added; or NULL
+ * @given_up: files that are not named, to which others are added, and names that took long to find; or NULL
  *
  * Return: 0, or a negative errno with @err.
  */

@@ -214,6 +214,17 @@ static void print_pushed(FILE *f, const char *what, const __u64 *n)
 			fprintf(f, "%s%llu %s", i ? ", " : " ", n[i], push_outcome_names[i]);
 }
 
+static void print_push(FILE *f, const struct ibs_push_counts *c)
+{
+	print_pushed(f, "push: profiles", c->profiles);
+	print_pushed(f, "; samples", c->samples);
+	fprintf(f, "; %llu tries again", c->retries);
+	if (c->unnamed_files)
+		fprintf(f, "; for lack of time %llu files with %llu samples not named",
+			c->unnamed_files, c->unnamed_samples);
+	fputc('\n', f);
+}
+
 /* The collector's own CPU time, and work that was delayed because others cause too much. */
 static void print_work(FILE *f, const struct ibs_meta_status *st)
 {
@@ -317,11 +328,8 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 		st->memory_bytes / 1048576.0, st->rss_bytes / 1048576.0);
 	print_cost(f, st, false);
 	print_work(f, st);
-	if (st->push.collectors) {
-		print_pushed(f, "push: profiles", st->push.profiles);
-		print_pushed(f, "; samples", st->push.samples);
-		fprintf(f, "; %llu tries again\n", st->push.retries);
-	}
+	if (st->push.collectors)
+		print_push(f, &st->push);
 	print_state(f, r);
 	print_overhead(f, st);
 	print_ledger(f, r);
@@ -402,6 +410,8 @@ static void put_push(struct json_writer *w, const struct ibs_push_counts *c,
 	put_outcomes(w, "profiles", c->profiles);
 	put_outcomes(w, "samples", c->samples);
 	json_put_u64(w, "retries", c->retries);
+	json_put_u64(w, "unnamed_files", c->unnamed_files);
+	json_put_u64(w, "unnamed_samples", c->unnamed_samples);
 	if (now) {
 		json_put_bool(w, "pending", now->pending);
 		json_put_u64(w, "files_given_up", now->files_given_up);
