@@ -74,7 +74,7 @@ def kill_session(sid):
 # sample. /run only where others could write into it, which `serve` refuses; cgroup v2 where a container lacks it.
 PRIVATE = ['unshare', '--mount', 'sh', '-c', '''mount -t bpf -o mode=755 bpf /sys/fs/bpf || exit
 case $(stat -c %A /run) in d???????w?) mount -t tmpfs -o mode=755 tmpfs /run;; esac
-grep -q ' cgroup2 ' /proc/mounts || { mkdir -p /run/cgroup2 && mount -t cgroup2 cgroup2 /run/cgroup2; }
+grep -q ' cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /mnt 2>/dev/null
 exec "$@"''', 'sh']
 
 
