@@ -67,7 +67,7 @@ class Program:
 
 class Exporter(Program):
     def __init__(self, *args, prefix=(), pin_dir=DIR, listen='127.0.0.1:0', program=EXPORTER):
-        super().__init__([*prefix, program, '--pin-dir', pin_dir, '--web.listen-address', listen, *args], 'listening on')
+        super().__init__([*prefix, program, '--pin-dir', pin_dir, '--web.listen-address', listen, *args], r'listening on .*\n')
         self.port = int(re.search(r':(\d+)[,\n]', self.said() + '\n').group(1))
         self.url = f'http://127.0.0.1:{self.port}'
 

@@ -72,10 +72,10 @@ class Sim(unittest.TestCase):
 
     def test_two_events(self):
         """Each with its own period, ledger and keys; an object for each interval and event."""
-        objects = hist('--source', 'sim', '-e', 'ibs_op//,ibs_fetch//', '-c', '400000,100000',
+        objects = hist('--source', 'sim', '-e', 'ibs_op//,ibs_fetch//', '-c', '800000,200000',
                        '--by', 'cpu,src,itlb', '0.3', '2')
         self.assertEqual([(o['event'], o['period'], o['metric']) for o in objects],
-                         [('ibs_op//', 400000, 'dc_miss_lat'), ('ibs_fetch//', 100000, 'fetch_lat')] * 2)
+                         [('ibs_op//', 800000, 'dc_miss_lat'), ('ibs_fetch//', 200000, 'fetch_lat')] * 2)
         for o, key in zip(objects, ('src', 'itlb') * 2):
             self.assertEqual(residual(o['ledger']), 0)
             self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])

@@ -192,7 +192,8 @@ static void open_job(struct symbols *s, const struct tasks *tasks, struct jobs *
 
 static void list_jobs(struct symbols *s, const struct tasks *tasks, struct jobs *all)
 {
-	qsort(s->noted, s->n_noted, sizeof(*s->noted), compare);
+	if (s->n_noted)
+		qsort(s->noted, s->n_noted, sizeof(*s->noted), compare);
 	for (size_t i = 0; i < s->n_noted; i++) {
 		const struct noted *q = &s->noted[i];
 
