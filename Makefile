@@ -45,7 +45,7 @@ CC	?= cc
 CLANG	?= clang
 BPFTOOL	?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 # Major: 0 until outputs are stable. Minor: the schema of the pins, so that different ones have different versions.
-VERSION	:= 0.$(shell sed -n 's/^.define IBS_PIN_SCHEMA //p' include/ibscope/pin_layout.h).0
+VERSION	:= 0.$(shell sed -n 's/^.define IBS_PIN_SCHEMA[[:space:]]*\([0-9]*\)$$/\1/p' include/ibscope/pin_layout.h).0
 
 J	?= $(shell nproc)
 

@@ -56,7 +56,7 @@ class Version(unittest.TestCase):
     def test_one_everywhere(self):
         """Its minor number is the schema of the pins: builds that cannot share counters differ in version."""
         with open(os.path.join(ROOT, 'include/ibscope/pin_layout.h')) as f:
-            schema = re.search(r'^#define IBS_PIN_SCHEMA (\d+)$', f.read(), re.M)[1]
+            schema = re.search(r'^#define IBS_PIN_SCHEMA\s+(\d+)$', f.read(), re.M)[1]
         version = re.match(r'ibscope (\S+)', run('--version').stdout)[1]
         self.assertRegex(version, rf'^0\.{schema}\.\d+$')
         found = {}

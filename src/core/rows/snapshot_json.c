@@ -260,7 +260,8 @@ int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out
 		snapshot_read_free(out);
 		return err_set(err, -EPROTO, "invalid answer: the collector has another version");
 	}
-	qsort(s->groups, s->n_groups, sizeof(*s->groups), by_slot);
+	if (s->n_groups)
+		qsort(s->groups, s->n_groups, sizeof(*s->groups), by_slot);
 	s->by = out->about.by;
 	s->pmu.cpus = out->about.cpus;
 	s->pmu.enabled_ns = s->pmu.running_ns = out->about.enabled_ns;
