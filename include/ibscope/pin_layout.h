@@ -114,6 +114,7 @@ enum ibs_push_outcome {
 		IBS_PUSH_N
 };
 
+/* The numbers of unnamed files and samples take the eighth place of each array, so that no other number moved. */
 #define IBS_PUSH_ROOM 7
 _Static_assert((int)IBS_PUSH_N <= IBS_PUSH_ROOM, "no room for an outcome");
 

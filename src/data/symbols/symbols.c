@@ -14,7 +14,8 @@
 #define NOTES	     "/sys/kernel/notes"
 #define SAME_BOOT_NS 10000000000ll /* that the clock may have been set meanwhile */
 #define OUR_FORMAT   "ibscope"
-#define NAMES_CPU_S  120
+#define COMMAND_CPU_S \
+	120 /* of CPU time for all names that a command shows; a pushed profile has less */
 
 /* The time of boot according to both clocks differs between boots. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
@@ -43,7 +44,7 @@ int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct er
 	s->naming = naming_new(&(struct naming_opts){ .debug_dir = opts->debug_dir,
 						      .debuginfod = opts->debuginfod,
 						      .mangled = opts->mangled,
-						      .cpu_s = opts->cpu_s ?: NAMES_CPU_S,
+						      .cpu_s = opts->cpu_s ?: COMMAND_CPU_S,
 						      .wall_s = opts->wall_s,
 						      .nice = opts->nice,
 						      .memory = opts->memory });

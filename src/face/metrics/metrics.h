@@ -79,7 +79,10 @@ struct metrics_source {
 	const void *arg;
 };
 
-/* Bytes of a reading with all buckets; a larger one is coarse. A unit of 64 MiB has room for three. */
+/*
+ * Bytes of a reading of one event with all buckets; a larger one is coarse. Two readings can be in memory at once,
+ * of the 64 MiB of the unit.
+ */
 #define METRICS_FINE_MAX (16 << 20)
 
 /**

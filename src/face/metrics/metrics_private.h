@@ -39,7 +39,7 @@ struct metrics_groups {
 	__u32 by;     /* enum ibs_by bits: the labels that groups have */
 	bool by_path; /* the path is a label even if the cgroup has a name */
 	bool fetch;   /* samples are of ibs_fetch */
-	/* keep of each histogram only what these edges tell apart; NULL: everything */
+	/* histograms have only these edges; NULL: all buckets */
 	const struct metrics_opts *coarse;
 	__u64 ended; /* samples of groups that have no series any more */
 	struct metrics_packed *group;
@@ -60,7 +60,8 @@ void metrics_pack(struct metrics_groups *all, struct metrics_packed *p,
 /**
  * metrics_unpack() - the counts of a group
  * @histograms: unpack buckets, too; else there are none
- * @g:          valid until the groups are freed; buckets that were not told apart are in the highest
+ * @g:          valid until the groups are freed; of coarse histograms, each bucket at an edge has the
+ *              samples since the edge before
  */
 void metrics_unpack(const struct metrics_groups *all, const struct metrics_packed *p,
 		    bool histograms, struct metrics_group *g);
