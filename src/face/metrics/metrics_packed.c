@@ -102,7 +102,7 @@ static void get_counters(const unsigned char *counts, struct metrics_group *g)
 			get_source(at, g, src);
 }
 
-/* The last of the buckets from @b on that a number stands for. */
+/* A number is the sum of the buckets from @b to this one. */
 static int last_of(const struct metrics_opts *coarse, int b)
 {
 	unsigned int edge = 0;
@@ -179,8 +179,8 @@ void *metrics_keep(struct metrics_groups *all, size_t bytes)
 		b->older = all->blocks;
 		b->used = 0;
 		all->blocks = b;
-		all->bytes += sizeof(*b);
 	}
+	all->bytes += bytes; /* the rest of a block is not touched, and takes no memory */
 	b->used += bytes;
 	return b->data + b->used - bytes;
 }
