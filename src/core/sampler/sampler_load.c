@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 static void set_config(struct sampler *s, const struct sampler_opts *opts)
 {
@@ -178,6 +179,30 @@ void sampler_put_fetch_layout(struct sampler *s)
 	bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
 }
 
+static int load_error(const struct sampler *s, int error, struct err *err)
+{
+	const double mib = s->memory.total / 1048576.0;
+	struct rlimit locked;
+
+	if (error == -ENOMEM)
+		return err_set(err, error,
+			       "cannot allocate %.1f MiB for the BPF maps: raise the memory limit "
+			       "of the cgroup (MemoryMax= of the unit), or lower --max-memory",
+			       mib);
+	/* libbpf raised the limit if it could; the kernel reports it as EPERM */
+	if (error == -EPERM && !s->features.memcg_charge && !getrlimit(RLIMIT_MEMLOCK, &locked) &&
+	    locked.rlim_cur != RLIM_INFINITY)
+		return err_set(err, error,
+			       "cannot allocate %.1f MiB for the BPF maps: before Linux 5.11 they "
+			       "count as locked memory, and its limit is %llu KiB: raise it with "
+			       "`ulimit -l unlimited`, or LimitMEMLOCK=infinity of a unit",
+			       mib, (unsigned long long)locked.rlim_cur / 1024);
+	return err_set(err, error,
+		       "the kernel rejects the BPF program: %s; run again with -v for the "
+		       "verifier log, and see `ibscope doctor` for privileges and lockdown",
+		       strerror(-error));
+}
+
 int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		 struct err *err)
 {
@@ -213,17 +238,8 @@ int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_
 	bpf_program__set_type(s->skel->progs.ibs_op_twin, BPF_PROG_TYPE_SYSCALL);
 	s->slabs_prog = s->skel->progs.ibs_slabs;
 	ret = ibs_op_bpf__load(s->skel);
-	if (ret == -ENOMEM)
-		return err_set(err, ret,
-			       "cannot allocate %.1f MiB for the BPF maps: raise the memory limit "
-			       "of the cgroup (MemoryMax= of the unit)%s, or lower --max-memory",
-			       s->memory.total / 1048576.0,
-			       s->features.memcg_charge ? "" : " or of locked memory (ulimit -l)");
 	if (ret)
-		return err_set(err, ret,
-			       "the kernel rejects the BPF program: %s; run again with -v for the "
-			       "verifier log, and see `ibscope doctor` for privileges and lockdown",
-			       strerror(-ret));
+		return load_error(s, ret, err);
 	if (ibs_metric_of_fetch(opts->metric))
 		sampler_put_fetch_layout(s);
 	ret = opts->slabs ? sampler_slabs(s, NULL, NULL, err)
