@@ -3,13 +3,18 @@
 #include "utf8.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MESSAGE_MAX 4096 /* bytes; the rest is cut */
+#define PATIENCE_MS 100  /* for a reader that is only slow */
 
-static bool verbose, journal;
+static bool verbose, journal, waits = true;
+static unsigned int dropped; /* since the last message that was written */
 static FILE *copy, *instead;
 static const char *program = "ibscope";
 
@@ -51,6 +56,46 @@ void err_prefix(struct err *e, const char *fmt, ...)
 	snprintf(e->text + n, sizeof(e->text) - n, ": %s", old);
 }
 
+/* Whether stderr takes PIPE_BUF bytes without blocking; errors count as that. */
+static bool takes_message(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, dropped ? 0 : PATIENCE_MS) != 0;
+}
+
+static void write_line(const char *priority, const char *level, const char *text)
+{
+	if (journal)
+		fprintf(stderr, "%s%s\n", priority, text);
+	else
+		fprintf(stderr, "%s: %s%s\n", program, level, text);
+}
+
+static void write_or_drop(const char *priority, const char *level, char *text)
+{
+	char missing[100];
+
+	if (!takes_message()) {
+		dropped++;
+		return;
+	}
+	if (dropped) {
+		snprintf(missing, sizeof(missing),
+			 "%u message%s before this one %s not written: nothing read the log",
+			 dropped, dropped == 1 ? "" : "s", dropped == 1 ? "was" : "were");
+		dropped = 0;
+		write_line("<4>", "warning: ", missing);
+		if (!takes_message()) {
+			dropped++;
+			return;
+		}
+	}
+	if (strlen(text) > PIPE_BUF / 2)
+		text[PIPE_BUF / 2] = 0;
+	write_line(priority, level, text);
+}
+
 /* One write(), so that lines of several threads and processes do not mix. */
 static void write_message(const char *priority, const char *level, const char *fmt, va_list ap)
 {
@@ -63,10 +108,10 @@ static void write_message(const char *priority, const char *level, const char *f
 		fprintf(copy, "%s%s\n", level, text);
 	if (instead)
 		fprintf(instead, "%s%s\n", level, text);
-	else if (journal)
-		fprintf(stderr, "%s%s\n", priority, text);
+	else if (waits)
+		write_line(priority, level, text);
 	else
-		fprintf(stderr, "%s: %s%s\n", program, level, text);
+		write_or_drop(priority, level, text);
 	errno = saved;
 }
 
@@ -107,6 +152,11 @@ void log_set_program(const char *name)
 void log_set_journal(_Bool on)
 {
 	journal = on;
+}
+
+void log_never_wait(void)
+{
+	waits = false;
 }
 
 void log_set_verbose(_Bool on)

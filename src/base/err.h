@@ -46,6 +46,11 @@ void log_set_verbose(_Bool on);
 void log_set_program(const char *name);
 /* Start lines with the priority that journald parses, instead of the program's name. */
 void log_set_journal(_Bool on);
+/*
+ * For processes that must go on: messages that stderr does not take within a tenth of a second, such as a pipe that
+ * nobody reads, are dropped. Their number comes before the next message.
+ */
+void log_never_wait(void);
 _Bool log_is_verbose(void);
 /* Also write warnings and infos to @f, one per line; NULL: stop. */
 void log_copy_to(FILE *f);

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The collector: its counters outlive it, one collector at a time, options read again."""
 import collections
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -102,6 +104,30 @@ class Serve(unittest.TestCase):
                             DIR, '--control', 'none'], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertRegex(p.stderr, r'error: cannot allocate \d+\.\d MiB for the BPF maps: raise the memory limit of the cgroup')
+
+    def test_killed_for_memory(self):
+        """By the kernel, for what another process of its cgroup took: no sample is lost, and another one goes on."""
+        cgroup = ibscope.memory_cgroup(f'ibscope-oom-{os.getpid()}', 160 << 20)
+        if not cgroup:
+            self.skipTest('no memory controller')
+        self.addCleanup(lambda: until(lambda: not os.rmdir(cgroup), 20))
+        enter = 'sh', '-ec', f'echo $$ > {cgroup}/cgroup.procs; echo $0 > /proc/$$/oom_score_adj; exec "$@"'
+        c = ibscope.Collector(DIR, '-c', '200000', '--control', CONTROL, under=(*enter, '1000'))
+        self.addCleanup(c.stop, signal.SIGKILL)
+        self.grows()
+        before = snapshot()['ledger']['seen']
+        eater = subprocess.Popen([*enter, '0', sys.executable, '-c', 'import time; x = b"x" * (512 << 20); time.sleep(60)'])
+        self.addCleanup(eater.wait)
+        self.addCleanup(eater.kill)
+        self.assertEqual(c.p.wait(60), -signal.SIGKILL)
+        eater.kill()
+        self.grows()    # maps and program outlive it
+        until(lambda: json.loads(ctl('--json', 'status').stdout)['orphaned'], 20)
+        c = self.collector()
+        c.wait('resuming counters')
+        self.grows()
+        self.assertEqual(c.stop(), 0)
+        self.assertGreater(snapshot()['ledger']['seen'], before)
 
     def test_lease(self):
         """A collector that was killed samples on until its lease ends; another one resumes."""
@@ -397,6 +423,35 @@ class Serve(unittest.TestCase):
             self.assertIsNone(p.poll())
             p.terminate()
             self.assertEqual(p.wait(20), 0)
+
+    def test_log_that_accepts_nothing(self):
+        """A full disk, or a pipe that nobody reads, as of a logger that hangs: sampling and requests go on."""
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        os.set_blocking(write, False)
+        for log in os.open('/dev/full', os.O_WRONLY), write:
+            p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', DIR, '--control', CONTROL, '-c', '200000',
+                                  '--max-bpf-time', 'off'], stdin=subprocess.DEVNULL, stderr=log)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            until(lambda: ctl('status').returncode == 0)
+            if log == write:
+                with self.assertRaises(BlockingIOError):
+                    while True:
+                        os.write(write, b'x' * 512)
+                os.set_blocking(write, True)
+            for n in range(8):
+                self.assertEqual(ctl('set', f'period={300000 + 16 * n}').returncode, 0)
+            self.assertEqual(ctl('reload').returncode, 0)
+            self.grows()
+            if log == write:    # read again
+                self.assertNotIn(b'not written', os.read(read, 65536))
+                self.assertEqual(ctl('set', 'period=400000').returncode, 0)
+                self.assertRegex(os.read(read, 65536), rb'^ibscope: warning: [1-9]\d* messages? before this one w(as|ere) not written')
+            p.terminate()
+            self.assertEqual(p.wait(20), 0)
+            os.close(log)
 
     def status(self):
         return json.loads(ctl('--json', 'status').stdout)

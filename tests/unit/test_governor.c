@@ -276,6 +276,59 @@ static void test_flapping(void **state)
 	}
 }
 
+/*
+ * An outsider who sees each decision, and at the worst moment makes CPUs busy, empties their caches, asks for
+ * work, or rests: cpu 0 is a victim with a steady load.
+ */
+static void attack(struct machine *m, int how)
+{
+	const double lull = 0.02 * BUSY_OPS, storm = 2 * BUSY_OPS;
+	bool high = how == 0   ? m->period == m->config.floor
+		    : how == 1 ? m->t - m->last_change < 4.8 /* rests until it looks calm */
+		    : how == 2 ? m->next_look > m->t + STEP_S /* between looks */
+			       : draw(m) > 0.9;
+
+	all_cpus(m, high ? storm : lull);
+	m->rate[0] = 0.4 * BUSY_OPS;
+	/* what a sample costs between two looks is not known to anybody */
+	m->bpf_ns = high && how != 2 ? 9 * m->config.bpf_max_ns : 500;
+	m->other = high;
+}
+
+static void test_hostile_neighbour(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct machine m;
+		double seen, ended;
+
+		make(&m, BUDGET, FLOOR);
+		m.timed = true;
+		m.random = how % 2;
+		m.seed = how + 1;
+		while (m.t < 1800) {
+			attack(&m, how);
+			run(&m, STEP_S);
+		}
+		seen = m.seen[0];
+		assert_int_equal(m.stops, 0);
+		assert_true(m.cost_s / m.cpu_s < BUDGET);
+		/* of the victim at least what the longest period leaves, and all of it when he is gone */
+		assert_true(seen > 0.9 * 1800 * 0.4 * BUSY_OPS / MAX);
+		unbiased(&m);
+		all_cpus(&m, 0.02 * BUSY_OPS);
+		m.rate[0] = 0.4 * BUSY_OPS;
+		m.bpf_ns = 500;
+		m.other = 0;
+		for (ended = m.t; m.period > FLOOR && m.t < ended + 600;)
+			run(&m, 1);
+		print_message("neighbour %d: %.0f samples, cost %.2f of the budget, back after %.0f s\n",
+			      how, seen, m.cost_s / m.cpu_s / BUDGET, m.t - ended);
+		assert_true(m.t < ended + 600);
+		governor_free(m.g);
+	}
+}
+
 static void test_steady_noise(void **state)
 {
 	static const double loads[] = { 0.05, 0.3, 0.5, 0.7, 1, 2 };
@@ -880,6 +933,7 @@ int main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_jumps),
 		cmocka_unit_test(test_flapping),
+		cmocka_unit_test(test_hostile_neighbour),
 		cmocka_unit_test(test_steady_noise),
 		cmocka_unit_test(test_small_numbers),
 		cmocka_unit_test(test_slow_rise),

@@ -179,6 +179,7 @@ static int run_exporter(int argc, char **argv)
 	int status = EXIT_USAGE;
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
+	log_never_wait();
 	if (ret > 0)
 		return EXIT_DONE;
 	if (!ret && e.list) {

@@ -240,6 +240,7 @@ int cmd_serve(int argc, char **argv)
 	const struct collector_settings *set = ret < 0 ? NULL : collector_settings(s.collector);
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
+	log_never_wait();
 	if (ret < 0) {
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
