@@ -365,10 +365,11 @@ static void put_change(struct grid *g, unsigned int column, const struct compare
 static void put_share(struct grid *g, unsigned int column, double share, bool noise)
 {
 	char bar[BAR * 3 + 1] = "";
-	int n = (int)(fabs(share) * BAR + .5);
+	/* an input may claim differences beside which the sum is nothing */
+	int n = (int)(fmin(fabs(share), 1) * BAR + .5);
 
 	grid_put(g, column, "%s%.0f%%", share < -.005 ? minus(g->screen) : "", fabs(share) * 100);
-	for (int i = 0; i < n && i < BAR; i++)
+	for (int i = 0; i < n; i++)
 		strcat(bar, g->screen->utf8 ? "█" : "#");
 	if (noise)
 		grid_put(g, column + 1, "~");
