@@ -101,6 +101,20 @@ long series_percentile(const struct series *s, double q)
 	return -1;
 }
 
+void series_put_buckets(struct json_writer *w, const struct series *s)
+{
+	json_begin_array(w, "buckets");
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
+		if (!s->buckets[i])
+			continue;
+		json_begin_array(w, NULL);
+		json_put_u64(w, NULL, ibs_lat_le(i));
+		json_put_u64(w, NULL, s->buckets[i]);
+		json_end(w);
+	}
+	json_end(w);
+}
+
 void group_free(struct group *g)
 {
 	for (size_t i = 0; i < g->n_series; i++)

@@ -169,6 +169,9 @@ const char *mode_name(unsigned int mode); /* enum ibs_mode */
  */
 long series_percentile(const struct series *s, double q);
 
+/* Member "buckets": pairs of a bucket's highest latency in cycles and its samples, of those with samples. */
+void series_put_buckets(struct json_writer *w, const struct series *s);
+
 void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
 
 /* Add @b to @a, including the buckets. */

@@ -100,16 +100,7 @@ static void put_source(struct json_writer *w, const struct metrics_group *g, int
 	put_percentile(w, "p50", s, 0.5, coarse);
 	put_percentile(w, "p90", s, 0.9, coarse);
 	put_percentile(w, "p99", s, 0.99, coarse);
-	json_begin_array(w, "buckets");
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
-		if (!s->buckets[i])
-			continue;
-		json_begin_array(w, NULL);
-		json_put_u64(w, NULL, ibs_lat_le(i));
-		json_put_u64(w, NULL, s->buckets[i]);
-		json_end(w);
-	}
-	json_end(w);
+	series_put_buckets(w, s);
 	json_end(w);
 }
 

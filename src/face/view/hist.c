@@ -310,16 +310,7 @@ static void put_row(struct json_writer *w, const struct row *r, const struct lab
 
 		json_put_known(w, percentiles[i].name, p >= 0, p);
 	}
-	json_begin_array(w, "buckets");
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
-		if (!s->buckets[i])
-			continue;
-		json_begin_array(w, NULL);
-		json_put_u64(w, NULL, ibs_lat_le(i));
-		json_put_u64(w, NULL, s->buckets[i]);
-		json_end(w);
-	}
-	json_end(w);
+	series_put_buckets(w, s);
 	json_end(w);
 }
 
