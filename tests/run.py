@@ -136,9 +136,9 @@ def judge_cmocka(path, p):
         tally.must_not_skip(name)
         return tally
     # cmocka 1.1 says "not ok N # SKIP name" of a skipped test, and its reason before
-    ok = len(re.findall(r'^ok \d+(?!.*# SKIP)', p.stdout, re.M))
+    ok = len(re.findall(r'^ok \d+\b(?!.*# SKIP)', p.stdout, re.M))
     skipped = re.findall(r'^(?:not )?ok \d+ # SKIP (.*)', p.stdout, re.M)
-    bad = len(re.findall(r'^not ok \d+(?! # SKIP)', p.stdout, re.M))
+    bad = len(re.findall(r'^not ok \d+\b(?! # SKIP)', p.stdout, re.M))
     said = [x for x in (p.stdout + p.stderr).splitlines() if not re.match(r'(not )?ok |#|1\.\.', x)]
     if p.returncode and not bad:
         bad = 1

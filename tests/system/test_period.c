@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 #define MS 1000000ULL
 
-static struct sampler *open_sim(bool count_ops, bool freq)
+static int try_sim(bool count_ops, bool freq, struct sampler **s, struct err *err)
 {
 	static const unsigned int cpu0;
 	struct sampler_opts opts = {
@@ -30,12 +31,18 @@ static struct sampler *open_sim(bool count_ops, bool freq)
 		.max_groups = 8,
 		.count_ops = count_ops,
 	};
-	struct sampler *s = NULL;
-	struct err err = {};
 
 	opts.attr.freq = freq;
 	opts.attr.sample_period = freq ? 1000 : MS;
-	if (sampler_open(&opts, &s, &err) || sampler_start(s, &err))
+	return sampler_open(&opts, s, err) ?: sampler_start(*s, err);
+}
+
+static struct sampler *open_sim(bool count_ops, bool freq)
+{
+	struct sampler *s = NULL;
+	struct err err = {};
+
+	if (try_sim(count_ops, freq, &s, &err))
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -134,6 +141,13 @@ int main(void)
 		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_refused),
 	};
+	struct sampler *s = NULL;
+	struct err err = {};
 
+	if (try_sim(false, false, &s, &err) == -EPERM) {
+		puts(err.text);
+		return 77;
+	}
+	sampler_close(s);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
