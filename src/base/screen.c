@@ -370,3 +370,25 @@ void screen_shorten(const struct screen *s, const char *const *names, size_t n, 
 	}
 	free(sorted);
 }
+
+void screen_wrap(FILE *f, const char *text, unsigned int indent, unsigned int width)
+{
+	size_t room = width > indent ? width - indent : 1, n, cut;
+
+	for (;;) {
+		n = strlen(text);
+		for (cut = n; cut > room;) {
+			const char *blank =
+				memrchr(text, ' ', cut > room + 1 ? room + 1 : cut);
+
+			cut = blank ? (size_t)(blank - text) : strcspn(text, " ");
+			if (!blank)
+				break;
+		}
+		fprintf(f, "%.*s\n", (int)cut, text);
+		text += cut + strspn(text + cut, " ");
+		if (!*text)
+			return;
+		fprintf(f, "%*s", indent, "");
+	}
+}

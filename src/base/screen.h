@@ -39,6 +39,9 @@ char screen_unit(double largest);
 /* "1.92 G" in that unit; "<0.01 G" for what rounds to zero */
 void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_t size);
 
+/* Break a text at blanks: its first line continues the current one, @indent columns wide, the others are indented. */
+void screen_wrap(FILE *f, const char *text, unsigned int indent, unsigned int width);
+
 /* Columns of a printable UTF-8 text: its number of characters. */
 size_t screen_columns(const char *text);
 

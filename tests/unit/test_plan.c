@@ -499,7 +499,7 @@ static void check_text(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
 		char begin[128];
 
-		snprintf(begin, sizeof(begin), "\n%-22s %s%s ", said[i].option, said[i].stage,
+		snprintf(begin, sizeof(begin), "\n%-22s %s%s: drops ", said[i].option, said[i].stage,
 			 said[i].program_too ? ", program" : "");
 		at = strstr(at, begin);
 		assert_non_null(at);
@@ -538,7 +538,7 @@ static void test_output(void **state)
 		if (json)
 			plan_print_json(f, &g.plan, &g.c);
 		else
-			plan_print(f, &g.plan, &g.c);
+			plan_print(f, &g.plan, &g.c, 80);
 		fclose(f);
 		if (json)
 			check_json(text);

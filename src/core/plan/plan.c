@@ -3,6 +3,7 @@
 
 #include "base/choice.h"
 #include "base/json_writer.h"
+#include "base/screen.h"
 
 #include <limits.h>
 
@@ -314,35 +315,52 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 	out->tags = (c->core_counters || event_filter(&event) == EVENT_FILTER_HARDWARE) &&
 		    counts_tags(c);
 	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE || out->tags;
-	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup;
+	/* the clock of a simulation does not count its interrupts */
+	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup && !c->simulated;
 }
 
 /* --- text --- */
 
-void plan_print(FILE *f, const struct plan *p, const struct plan_context *c)
+#define INDENT 23 /* where texts begin */
+
+static void print_text(FILE *f, const char *title, const char *text, unsigned int width)
 {
-	static const char *const format = "%-22s %-18s %-36s %-40s %s\n";
-	char event[EVENT_TEXT_MAX], name[32];
+	fprintf(f, "%*s", INDENT, title);
+	screen_wrap(f, text, INDENT, width);
+}
+
+static void print_line(FILE *f, const struct plan_line *l, unsigned int width)
+{
+	char title[INDENT + 1], text[400];
+
+	snprintf(title, sizeof(title), "%-*s", INDENT, predicates[l->predicate][0]);
+	snprintf(text, sizeof(text), "%s%s: drops %s", stages[l->stage].name,
+		 l->rest ? ", program" : "", l->drops);
+	print_text(f, title, text, width);
+	snprintf(text, sizeof(text), "a dropped sample costs %s", stages[l->stage].cost);
+	print_text(f, "", text, width);
+	if (!*l->why)
+		return;
+	snprintf(text, sizeof(text), "not earlier: %s", l->why);
+	print_text(f, "", text, width);
+}
+
+void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, unsigned int width)
+{
+	char event[EVENT_TEXT_MAX];
 	struct event_spec spec;
 
 	fprintf(f, "%s\n\n", c->abilities->name);
-	fprintf(f, format, "PREDICATE", "STAGE", "DROPS", "COST OF A DROPPED SAMPLE",
-		"WHY NOT EARLIER");
-	for (size_t i = 0; i < p->n; i++) {
-		const struct plan_line *l = &p->lines[i];
-
-		snprintf(name, sizeof(name), "%s%s", stages[l->stage].name,
-			 l->rest ? ", program" : "");
-		fprintf(f, format, predicates[l->predicate][0], name, l->drops,
-			stages[l->stage].cost, *l->why ? l->why : "-");
-	}
+	for (size_t i = 0; i < p->n; i++)
+		print_line(f, &p->lines[i], width);
 	plan_event(p, c, &spec);
 	event_print(&spec, event, sizeof(event));
-	fprintf(f, "\nevent: %s%s\nestimated ops: %s; unseen samples: %s\n", event,
-		p->cgroup ? ", while tasks of the cgroup run; a CPU that switches to or from "
-			    "them pays 1,500 instructions"
-			  : "",
-		p->estimates ? "known" : "unknown", p->unseen ? "known" : "unknown");
+	fprintf(f, "%sevent: %s\n", p->n ? "\n" : "", event);
+	if (p->cgroup)
+		fprintf(f, "while tasks of the cgroup run; a CPU that switches to or from them pays "
+			   "1,500 instructions\n");
+	fprintf(f, "estimated ops: %s; unseen samples: %s\n", p->estimates ? "known" : "unknown",
+		p->unseen ? "known" : "unknown");
 }
 
 void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c)

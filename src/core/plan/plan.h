@@ -100,7 +100,8 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 /* The event to open: as given, with what the plan adds. */
 void plan_event(const struct plan *p, const struct plan_context *c, struct event_spec *out);
 
-void plan_print(FILE *f, const struct plan *p, const struct plan_context *c);
+/* @width: columns to wrap at */
+void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, unsigned int width);
 void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c);
 
 /**

@@ -3,6 +3,7 @@
 #include "session_private.h"
 
 #include "base/exit_status.h"
+#include "base/screen.h"
 #include "event/cpu.h"
 #include "event/event.h"
 #include "perf/sample_cost.h"
@@ -388,6 +389,7 @@ static void explain(const struct sampling_opts *o, unsigned int n, const struct 
 {
 	const struct filter *filter = &o->select.filter[event_of_fetch(&o->event[n].spec)];
 	const struct plan_context c = context(o, n, a);
+	struct screen screen;
 	struct plan plan;
 
 	plan_make(&o->select, &c, &plan);
@@ -397,7 +399,8 @@ static void explain(const struct sampling_opts *o, unsigned int n, const struct 
 	}
 	if (n)
 		putchar('\n');
-	plan_print(stdout, &plan, &c);
+	screen_of(stdout, &screen);
+	plan_print(stdout, &plan, &c, screen.width);
 	if (filter->n_parts) {
 		putchar('\n');
 		filter_explain(stdout, filter);

@@ -7,32 +7,11 @@
 #include "base/err.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 
 const char *const doctor_status_names[] = { "ok", "info", "warn", "no" };
 
 #define INDENT 32 /* where values begin */
-
-/* Break @s at blanks; the first line continues the current one, the others are indented. */
-static void wrap(FILE *f, const char *s, unsigned int width)
-{
-	size_t room = width - INDENT, n, cut;
-
-	for (;;) {
-		n = strlen(s);
-		for (cut = n; cut > room;) {
-			const char *blank = memrchr(s, ' ', cut > room + 1 ? room + 1 : cut);
-
-			cut = blank ? (size_t)(blank - s) : strcspn(s, " ");
-			if (!blank)
-				break;
-		}
-		fprintf(f, "%.*s\n", (int)cut, s);
-		s += cut + strspn(s + cut, " ");
-		if (!*s)
-			return;
-		fprintf(f, "%*s", INDENT, "");
-	}
-}
 
 static void print_result(const struct doctor_result *r, FILE *f, unsigned int width, bool color)
 {
@@ -51,14 +30,14 @@ static void print_result(const struct doctor_result *r, FILE *f, unsigned int wi
 
 	fprintf(f, "  %s%-4s%s  %-*s", color ? codes[r->status] : "", marks[r->status],
 		color && *codes[r->status] ? "\033[0m" : "", INDENT - 8, r->title);
-	wrap(f, r->value, width);
+	screen_wrap(f, r->value, INDENT, width);
 	if (*r->why) {
 		fprintf(f, "%*s", INDENT, "why: ");
-		wrap(f, r->why, width);
+		screen_wrap(f, r->why, INDENT, width);
 	}
 	if (*r->remedy) {
 		fprintf(f, "%*s", INDENT, "do: ");
-		wrap(f, r->remedy, width);
+		screen_wrap(f, r->remedy, INDENT, width);
 	}
 }
 
