@@ -287,17 +287,16 @@ class BadInput(unittest.TestCase):
             'in the kernel, 6 tests of 24:'], p.stderr)
 
     def test_explain_plan(self):
-        """One line a predicate, with its stage, on any machine."""
+        """Each predicate with its stage, on any machine, as wide as the terminal."""
         stages = {}
         options = ['--plan', 'hw,sched,driver', '--cgroup', '/a', '--src', 'dram', '--min-lat', '300',
                    '--kernel', '--comm', 'x', '-C', '0']
         for machine in 'zen6:7.2', 'zen5:7.2', 'zen4:6.12', 'zen2:5.10':
             p = run('hist', *options, f'--explain={machine}')
             self.assertEqual((p.returncode, p.stderr), (0, ''))
-            table = p.stdout.split('\n\n')[1].splitlines()
-            self.assertEqual(table[0].split()[0], 'PREDICATE')
-            stages[machine] = [x[23:].split()[0].rstrip(',') for x in table[1:]]
-            self.assertEqual([x.split()[0].rstrip(',') for x in table[1:]],
+            lines = [x for x in p.stdout.split('\n\n')[1].splitlines() if x.startswith('-')]
+            stages[machine] = [x[23:].split()[0].rstrip(',:') for x in lines]
+            self.assertEqual([x.split()[0].rstrip(',') for x in lines],
                              ['-C', '--cgroup', '--comm', '--src', '--min-lat', '--user'])
             object = json.loads(run('hist', *options, '--json', f'--explain={machine}').stdout)
             self.assertEqual([x['stage'] for x in object['predicates']], stages[machine])
@@ -311,14 +310,18 @@ class BadInput(unittest.TestCase):
         p = run('hist', '--explain=zen5:7.2', '--min-lat', '300', '--plan', 'hw')
         self.assertIn('erratum 1606', p.stdout)
         self.assertIn('estimated ops: known', p.stdout)
-        p = run('hist', '--explain=zen4:6.12', '--src', 'dram')
+        p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '60'})
+        self.assertIn('estimated ops: known; unseen samples: known', p.stdout)
+        self.assertLessEqual(max(map(len, p.stdout.splitlines())), 60)
+        self.assertIn('estimated ops: known; unseen samples: unknown', run('hist', '--explain', '--source', 'sim').stdout)
+        p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '200'})
         self.assertIn('l3missonly needs --plan hw; the number of unseen samples is then unknown', p.stdout)
         p = run('serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '134217712,1048560')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
         for command in 'record', 'serve', 'top':
             p = run(command, '--explain', '--op', 'load')
             self.assertEqual((p.returncode, p.stderr), (0, ''), command)
-            self.assertRegex(p.stdout, '--op +program +other kinds of op')
+            self.assertRegex(p.stdout, '--op +program: drops other kinds of op')
 
     @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
     def test_no_ibs(self):

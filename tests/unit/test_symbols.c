@@ -204,8 +204,10 @@ static void test_self(void **state)
 	struct asked a;
 
 	(void)state;
-	if (!self.build_id_len)
+	if (!self.build_id_len) {
+		puts("this program has no build-id");
 		skip();
+	}
 	ask(&opts, &map, target, false, &a);
 	assert_target(&a, true);
 	assert_string_equal(a.dso, path);
@@ -617,8 +619,10 @@ static void test_running_kernel(void **state)
 	FILE *f;
 
 	(void)state;
-	if (!text || !addr)
+	if (!text || !addr) {
+		puts("/proc/kallsyms hides its addresses here");
 		skip();
+	}
 	ask(&opts, &no_map, addr + 1, true, &a);
 	assert_string_equal(a.name, "do_exit");
 	assert_int_equal(a.problems, 0);
@@ -675,8 +679,10 @@ static void test_module_map(void **state)
 	struct tasks *t;
 
 	(void)state;
-	if (!addr)
+	if (!addr) {
+		puts("/proc/kallsyms hides its addresses here");
 		skip();
+	}
 	t = tasks_new();
 	tasks_add(t, &(struct trace_event){ .kind = TRACE_MMAP, .mmap = map });
 	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
