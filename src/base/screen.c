@@ -334,13 +334,32 @@ static char *cut(const struct screen *s, const char *name, size_t width, size_t 
 	return join(s, cuts, 3);
 }
 
+/* "inner (in outer)" says enough. */
+static char *drop_words(const char *name, size_t width, size_t *telling)
+{
+	static const char inlined[] = SCREEN_INLINED, in[] = " (in ";
+	const char *at = screen_columns(name) > width ? strstr(name, inlined) : NULL;
+	size_t column = 0;
+
+	if (!at)
+		return xstrdup(name);
+	for (const char *c = name; c < at; c++)
+		column += starts_character(*c) ? utf8_width(c) : 0;
+	for (int i = 0; i < 2; i++)
+		telling[i] -=
+			telling[i] >= column + strlen(inlined) ? strlen(inlined) - strlen(in) : 0;
+	return xasprintf("%.*s%s%s", (int)(at - name), name, in, at + strlen(inlined));
+}
+
 /* @telling: where the name begins to differ from the ones before and after it, in order */
 static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling[2])
 {
-	char *text = drop_arguments(s, name, width, telling), *out;
+	char *words = drop_words(name, width, telling);
+	char *text = drop_arguments(s, words, width, telling), *out;
 
 	out = cut(s, text, width, telling[0] > telling[1] ? telling[0] : telling[1]);
 	free(text);
+	free(words);
 	return out;
 }
 

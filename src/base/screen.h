@@ -45,6 +45,9 @@ void screen_wrap(FILE *f, const char *text, unsigned int indent, unsigned int wi
 /* Columns of a printable UTF-8 text: its number of characters. */
 size_t screen_columns(const char *text);
 
+/* Between the name of an inlined function and that of the one that it was inlined into, behind which is ")". */
+#define SCREEN_INLINED " (inlined into "
+
 /**
  * screen_shorten() - shorten names in the middle so that they fit and remain distinct
  * @names:  printable, @n of them; equal names stay equal
@@ -52,7 +55,7 @@ size_t screen_columns(const char *text);
  * @out:    gets a string each, which the caller frees
  *
  * Keeps the last part of a path, and where names differ only in what would be cut, that. Arguments of templates are cut
- * before anything else: "vector<…>::push_back".
+ * before anything else: "vector<…>::push_back". Before those, SCREEN_INLINED becomes " (in ".
  */
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out);

@@ -176,6 +176,19 @@ static void check_access(struct elf_file *o, const struct type_access *a)
 	need(a->type || (!a->field && !a->field_size));
 }
 
+/* What was inlined is a chain that ends, and equal from one end to the other. */
+static void check_inlined(struct elf_file *o, uint64_t offset)
+{
+	struct types_inlined f, next;
+	unsigned int n = 0;
+
+	for (; elf_file_inlined(o, offset, false, n, &f); n++) {
+		need(*f.name && f.id && n < TYPES_INLINED_MAX);
+		if (elf_file_inlined(o, offset, false, n + 1, &next))
+			need(next.id == f.into);
+	}
+}
+
 static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
 {
 	const struct elf_file_opts opts = { .debug_dir = debug_dir, .trusted = true };
@@ -204,6 +217,7 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 			need(elf_file_code(o, k, code, sizeof(code)) <= sizeof(code));
 			elf_file_type(o, k, &access);
 			check_access(o, &access);
+			check_inlined(o, k);
 		}
 		elf_file_variable_type(o, i & ~4095ul, false, i, 4, &access);
 		check_access(o, &access);

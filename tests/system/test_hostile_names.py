@@ -167,7 +167,8 @@ class HostileNames(unittest.TestCase):
         keys = 'comm,cgroup,container,symbol,dso,srcline'
         for kind, *args in ((TEXT, 'report', '--by', keys, '--top', '1000'),
                             (TEXT, 'report', '--by', 'symbol,comm', '-v'),
-                            (TEXT, 'report', '--by', keys, '--no-demangle'), (TEXT, 'numa', '--by', keys, '--no-demangle'),
+                            (TEXT, 'report', '--by', keys, '--no-demangle', '--no-inline'),
+                            (TEXT, 'numa', '--by', keys, '--no-demangle', '--no-inline'),
                             (TEXT, 'report', '--by', keys, '--markdown'), (TEXT, 'numa', '--by', keys, '--markdown'),
                             (TEXT, 'replay', '--by', 'comm,cgroup', '--markdown'),
                             (CSV, 'report', '--by', keys, '--csv'),
@@ -188,7 +189,7 @@ class HostileNames(unittest.TestCase):
             # the table of lines has functions only, which may be unknown
             self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all'], ['c2c', '--no-demangle']))
         for kind, *args in ((TEXT, '--top', '100'), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json')):
-            for more in (), ('--no-demangle', '--btf', '/sys/kernel/btf/vmlinux'):
+            for more in (), ('--no-demangle', '--no-inline', '--btf', '/sys/kernel/btf/vmlinux'):
                 args = '--by', keys, '--causes', 'src,op', '--per', 'access', *args, *more
                 few = file != self.made  # too few samples, maybe: then nothing is printed
                 how = {'status': None if few else 0, 'hostile': not few}
@@ -387,7 +388,7 @@ class HostileNames(unittest.TestCase):
         subprocess.run([program, file], check=True)
         page = os.path.join(self.dir, 'annotated.html')
         for kind, *args in (TEXT, '--all'), (TEXT, '--intel', '--btf', '/sys/kernel/btf/vmlinux'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page), \
-                (TEXT, '--no-demangle', '--columns', 'samples,mean'):
+                (TEXT, '--no-demangle', '--no-inline', '--columns', 'samples,mean'):
             self.run_it(kind, 'annotate', 'annotated', *args, '-i', file, hostile=False)
         with open(page, 'rb') as f:
             self.assertEqual(forbidden(f.read()), [])

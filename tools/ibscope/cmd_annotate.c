@@ -131,6 +131,7 @@ int cmd_annotate(int argc, char **argv)
 		.view = view_options(view, "columns json", &annotate_columns, &c.view),
 		.cmd = &c,
 		.symbols = true,
+		.inlined = true,
 		.usage = usage,
 		.check = check,
 		.run = run,

@@ -364,7 +364,7 @@ static void print_next(const struct cmd *c, const struct compare_result *r, FILE
 		return;
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
 		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&
-		    !sampling_of_fetch(&c->sampling))
+		    !strstr(w->name[k], SCREEN_INLINED) && !sampling_of_fetch(&c->sampling))
 			screen_next(f, &c->screen, "annotate", "-i", file, w->name[k], NULL);
 	if (strstr(cause, "remote"))
 		screen_next(f, &c->screen, "numa", file, NULL);
@@ -438,6 +438,7 @@ int cmd_diff(int argc, char **argv)
 		.view = view_options(view, "top markdown csv json", NULL, &c.view),
 		.cmd = &c,
 		.symbols = true,
+		.inlined = true,
 		.usage = usage,
 		.check = check,
 		.run = run,

@@ -32,8 +32,10 @@ const char *recorded_name(const struct recorded_input *in);
 /* The same as a word of another command, for screen_next(): "-" if that cannot read it again. */
 const char *recorded_again(const struct recorded_input *in);
 
-/* --btf, --kallsyms, --debug-dir, --debuginfod and --no-demangle; their context is struct symbols_opts. */
-#define RECORDED_SYMBOL_ROWS 5
+/* --btf, --kallsyms, --debug-dir, --debuginfod, --no-demangle and --no-inline; their context is struct symbols_opts. */
+#define RECORDED_SYMBOL_ROWS 6
+/* All but the last, for commands that never look for inlined functions. */
+#define RECORDED_NAME_ROWS 5
 extern const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS];
 
 /* A recording, and the data for tables of its samples. Zero is none. */
@@ -132,6 +134,7 @@ struct recorded_command {
 	void *cmd;		/* argument of the functions below */
 	bool groups;		/* take options that group samples */
 	bool symbols;		/* take options about symbols */
+	bool inlined;		/* and that about inlined functions */
 	void (*usage)(FILE *f, const struct option_set *sets, size_t n);
 	int (*check)(void *cmd, struct err *err); /* options that exclude each other; may be NULL */
 	int (*run)(void *cmd);			  /* Return: an exit status */

@@ -92,6 +92,8 @@ const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
 	  OPTION_FLAG(struct symbols_opts, debuginfod) },
 	{ "no-demangle", 0, NULL, "print names of C++ and Rust as the linker has them",
 	  OPTION_FLAG(struct symbols_opts, mangled) },
+	{ "no-inline", 0, NULL, "ignore inlined functions: their samples count for their callers",
+	  OPTION_FLAG(struct symbols_opts, no_inline) },
 };
 
 int recorded_explain(const struct select_options *o)
@@ -234,7 +236,8 @@ int recorded_command(const struct recorded_command *c, int argc, char **argv)
 		{ "Selection", rows.select, rows.n_select, &s->select },
 		{ "Measurement", rows.other, rows.n_other, s },
 		{ "Input", input_rows, ARRAY_SIZE(input_rows), &c->in->input },
-		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c->in->symbols_opts },
+		{ "Symbols", recorded_symbol_rows,
+		  c->inlined ? RECORDED_SYMBOL_ROWS : RECORDED_NAME_ROWS, &c->in->symbols_opts },
 	};
 	const size_t n = ARRAY_SIZE(sets) - !c->symbols;
 

@@ -2,6 +2,7 @@
 #include "elf_file.h"
 #include "elf_file_private.h"
 
+#include "base/clock.h"
 #include "base/regular.h"
 #include "demangle.h"
 #include "naming_wire.h"
@@ -444,6 +445,33 @@ void elf_file_type(struct elf_file *o, __u64 offset, struct type_access *out)
 	*out = (struct type_access){ .kind = types_of(o) ? TYPE_NO_FUNCTION : TYPE_NO_DEBUG };
 	if (elf_file_address(o, offset, &addr))
 		elf_file_code_type(o, addr, out);
+}
+
+/* A file that takes longer keeps its other names. */
+#define INLINED_CPU_S 4
+
+static bool has_inlined_time(struct elf_file *o)
+{
+	if (o->inlined_ns <= INLINED_CPU_S * 1000000000ULL)
+		return true;
+	if (!*o->problem)
+		snprintf(o->problem, sizeof(o->problem),
+			 "its inlined functions take more than %d s of CPU time", INLINED_CPU_S);
+	return false;
+}
+
+bool elf_file_inlined(struct elf_file *o, __u64 at, bool is_address, unsigned int level,
+		      struct types_inlined *out)
+{
+	__u64 began = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	bool found = has_inlined_time(o) && (is_address || elf_file_address(o, at, &at)) &&
+		     types_of(o) && types_inlined(o->types, at, level, out);
+
+	if (o->types && types_is_exhausted(o->types) && !*o->problem)
+		snprintf(o->problem, sizeof(o->problem),
+			 "its debug information exceeds a limit; inlined functions are missing");
+	o->inlined_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began;
+	return found;
 }
 
 void elf_file_variable_type(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,

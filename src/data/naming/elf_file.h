@@ -58,6 +58,16 @@ void elf_file_type(struct elf_file *o, __u64 offset, struct type_access *out);
 void elf_file_variable_type(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,
 			    unsigned int size, struct type_access *out);
 
+/**
+ * elf_file_inlined() - one of the functions that the compiler inlined at an address
+ * @at:    an offset in the file, or the linker's address if @is_address
+ * @level: as for types_inlined()
+ *
+ * Return: false if there is none, or nothing is known.
+ */
+bool elf_file_inlined(struct elf_file *o, __u64 at, bool is_address, unsigned int level,
+		      struct types_inlined *out);
+
 /* A function and its first byte; addresses are those that the linker gave. */
 struct elf_file_function {
 	const char *name;

@@ -30,6 +30,7 @@ struct elf_file {
 	struct u64_map demangled_of; /* by address of the name */
 	bool no_lines;
 	struct types *types;
+	__u64 inlined_ns; /* CPU time for inlined functions */
 	Dwfl_Callbacks callbacks;
 	struct elf_file_opts opts;
 	char *debug_path;

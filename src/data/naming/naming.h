@@ -121,8 +121,27 @@ struct object_name {
 	const char *mangled; /* as the linker has it; NULL: the same */
 };
 
+#define INLINED_MAX 128 /* functions inlined into each other */
+
+/* A function that the compiler inlined; those that it was inlined into follow. */
+struct inlined {
+	struct object_name function;
+	const char *file; /* of the call; NULL: unknown */
+	int line;
+	unsigned int depth;	    /* at most INLINED_MAX */
+	const struct inlined *into; /* NULL: the function that has the code */
+};
+
 /* The name at an offset in the file. Return: false if none is known. */
 bool object_symbol(struct object *o, __u64 offset, struct object_name *out);
+
+/*
+ * The innermost function that was inlined at an offset in the file, or NULL; it lives as long as @o, and is the same for all
+ * offsets of one inlining.
+ */
+const struct inlined *object_inlined(struct object *o, __u64 offset);
+/* The same at an address that the linker gave. */
+const struct inlined *object_inlined_at(struct object *o, __u64 addr);
 
 /**
  * object_variable() - the variable at an address that belongs to a map of the file

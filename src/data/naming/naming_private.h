@@ -32,6 +32,7 @@ struct naming {
 	double began_s;
 	double attempt_s; /* limit of an attempt */
 	bool ended;
+	bool asks_inlined;   /* object_inlined() was called: its answer comes with names */
 	char why[WHY_BYTES]; /* there is no worker, and will be none */
 	struct intern texts;
 	__u32 objects; /* so far */
@@ -45,7 +46,7 @@ struct answer {
 	__u64 a, b;
 	__s32 ret;
 	__u64 v[3];
-	const char *text[2];
+	const char *text[3]; /* the last one is text 3 of the reply */
 };
 
 struct object {
@@ -72,6 +73,10 @@ struct object {
 	struct answer *answers;
 	size_t n_answers, room;
 	struct u64_map answer_of; /* by hash of the question */
+	struct inlined **inlined;
+	size_t n_inlined, inlined_room;
+	/* by id; by offset, and by address, the innermost one or NOT_INLINED */
+	struct u64_map inlined_of, inlined_at[2];
 };
 
 /**

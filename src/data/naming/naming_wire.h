@@ -15,7 +15,7 @@ extern const char naming_worker[];
 #define NAMING_FD 3 /* its socket */
 
 #define NAMING_TEXT_MAX 4096  /* longer names are cut */
-#define NAMING_TEXTS	3     /* in a reply */
+#define NAMING_TEXTS	4     /* in a reply */
 #define NAMING_OBJECTS	65536 /* that a worker has open */
 #define NAMING_FROM_NET \
 	"debuginfod:" /* path of a debug file that servers may have, with its build-id */
@@ -24,7 +24,7 @@ extern const char naming_worker[];
 enum naming_op {
 	NAMING_OPEN,	      /* text: path, debug directory, flag: NAMING_* bits */
 	NAMING_CLOSE,	      /* no reply */
-	NAMING_SYMBOL,	      /* a: offset */
+	NAMING_SYMBOL,	      /* a: offset; with the flag v[0]: id of NAMING_INLINED, 0: none */
 	NAMING_VARIABLE,      /* a: pgoff, b: offset, flag: exec */
 	NAMING_VARIABLE_TYPE, /* as well, size */
 	NAMING_CODE_TYPE,     /* a: address */
@@ -38,7 +38,12 @@ enum naming_op {
 	NAMING_SRCLINE, /* a: offset */
 	NAMING_LAYOUT,	/* text: type, a: number of the field */
 	NAMING_CODE_AT, /* a: address, b: time; the answer holds from v[0] to v[1] */
-	NAMING_FILE,	/* not a question, but what became of a path; a: errno, or 0 with an fd */
+	/*
+	 * a: offset, or with the flag an address; b: 0 for the innermost one, 1 for that around it, and so on. v: its id,
+	 * line of the call, id of the one around it or 0; text 3: file of the call
+	 */
+	NAMING_INLINED,
+	NAMING_FILE, /* not a question, but what became of a path; a: errno, or 0 with an fd */
 };
 
 struct naming_request {

@@ -7,7 +7,8 @@
 
 #include <unistd.h>
 
-#define SPANS_MAX   64	       /* of one address that are kept */
+#define SPANS_MAX   64 /* of one address that are kept */
+#define NOT_INLINED (U64_MAP_NONE - 1)
 #define ANSWERS_MAX (1U << 18) /* of an object; then it is asked again */
 
 /* Have it opened by the worker, unless that failed before. */
@@ -110,6 +111,16 @@ void naming_close(struct object *o)
 	o->generation = 0;
 }
 
+static void free_inlined(struct object *o)
+{
+	for (size_t i = 0; i < o->n_inlined; i++)
+		free(o->inlined[i]);
+	free(o->inlined);
+	u64_map_free(&o->inlined_of);
+	for (int i = 0; i < 2; i++)
+		u64_map_free(&o->inlined_at[i]);
+}
+
 void object_close(struct object *o)
 {
 	if (!o)
@@ -117,6 +128,7 @@ void object_close(struct object *o)
 	naming_close(o);
 	if (o->fd >= 0)
 		close(o->fd);
+	free_inlined(o);
 	u64_map_free(&o->answer_of);
 	free(o->answers);
 	free(o->path);
@@ -183,6 +195,12 @@ static struct answer *store(struct object *o, const struct answer *a, __u64 key)
 	return &o->answers[o->n_answers++];
 }
 
+/* Names alone are kept for other processes. */
+static bool is_kept(const struct answer *question)
+{
+	return question->op == NAMING_SYMBOL && !question->flag;
+}
+
 /* Put a question to the worker, and keep the answer: under @key, or not if that is 0. Return: as ask(). */
 static const struct answer *ask_worker(struct object *o, struct answer question, __u64 key)
 {
@@ -206,7 +224,8 @@ static const struct answer *ask_worker(struct object *o, struct answer question,
 	memcpy(question.v, r->v, sizeof(question.v));
 	question.text[0] = keep(o, texts[0]);
 	question.text[1] = keep(o, texts[1]);
-	if (question.op == NAMING_SYMBOL && o->spent_ns > KEPT_S * 1e9)
+	question.text[2] = keep(o, texts[3]);
+	if (is_kept(&question) && o->spent_ns > KEPT_S * 1e9)
 		naming_keep(o->naming->opts.memory, o, question.a, question.text);
 	if (key)
 		return store(o, &question, key);
@@ -225,13 +244,20 @@ static const struct answer *ask(struct object *o, struct answer question)
 
 	if (known != U64_MAP_NONE && is_same(&o->answers[known], &question))
 		return &o->answers[known];
-	if (question.op == NAMING_SYMBOL && !o->given_up &&
+	if (is_kept(&question) && !o->given_up &&
 	    naming_recall(o->naming->opts.memory, o, question.a, texts)) {
 		question.text[0] = keep(o, texts[0]);
 		question.text[1] = keep(o, texts[1]);
 		return store(o, &question, key);
 	}
 	return ask_worker(o, question, key);
+}
+
+static void put_inlined(struct u64_map *of, __u64 at, __u32 known)
+{
+	if (of->n >= ANSWERS_MAX)
+		u64_map_free(of);
+	u64_map_put(of, at, known);
 }
 
 static struct object_name name_of(const struct answer *reply)
@@ -242,7 +268,16 @@ static struct object_name name_of(const struct answer *reply)
 
 bool object_symbol(struct object *o, __u64 offset, struct object_name *out)
 {
-	*out = name_of(ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset }));
+	const bool inlined = o->naming->asks_inlined && !o->code_list;
+	const struct answer *reply =
+		ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset, .flag = inlined });
+	__u32 known = NOT_INLINED;
+
+	if (reply && reply->v[0])
+		known = u64_map_get(&o->inlined_of, reply->v[0]);
+	if (reply && inlined && known != U64_MAP_NONE)
+		put_inlined(&o->inlined_at[0], offset, known);
+	*out = name_of(reply);
 	return out->name;
 }
 
@@ -299,6 +334,82 @@ bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset,
 	*name = name_of(reply);
 	*at = reply->v[0];
 	return true;
+}
+
+/* --- inlined functions: a chain is kept once, whatever addresses have it --- */
+
+static struct inlined *new_inlined(const struct answer *a)
+{
+	struct inlined *f = xcalloc(1, sizeof(*f));
+
+	f->function = name_of(a);
+	f->file = a->text[2];
+	f->line = (int)a->v[1];
+	return f;
+}
+
+static __u32 add_inlined(struct object *o, __u64 id, struct inlined *f, __u32 into)
+{
+	/* the worker may send anything, such as a chain that never ends */
+	if (into != NOT_INLINED && o->inlined[into]->depth < INLINED_MAX)
+		f->into = o->inlined[into];
+	f->depth = f->into ? f->into->depth + 1 : 1;
+	array_reserve(o->inlined, o->inlined_room, o->n_inlined + 1);
+	o->inlined[o->n_inlined] = f;
+	u64_map_put(&o->inlined_of, id, o->n_inlined);
+	return o->n_inlined++;
+}
+
+/* Ask from the innermost one on, until one is known. */
+static __u32 ask_inlined(struct object *o, struct answer question)
+{
+	struct inlined *new[INLINED_MAX];
+	__u32 known = U64_MAP_NONE;
+	__u64 id[INLINED_MAX], next = 1;
+	const struct answer *a;
+	unsigned int n = 0;
+
+	while (next && known == U64_MAP_NONE && n < INLINED_MAX && o->n_inlined + n < ANSWERS_MAX) {
+		question.b = n;
+		a = ask_worker(o, question, 0);
+		if (!a || !a->ret || !a->text[0])
+			break;
+		known = u64_map_get(&o->inlined_of, a->v[0]);
+		if (known != U64_MAP_NONE)
+			break;
+		id[n] = a->v[0];
+		next = a->v[2];
+		new[n++] = new_inlined(a);
+		known = u64_map_get(&o->inlined_of, next);
+	}
+	known = known == U64_MAP_NONE ? NOT_INLINED : known;
+	while (n--)
+		known = add_inlined(o, id[n], new[n], known);
+	return known;
+}
+
+static const struct inlined *find_inlined(struct object *o, __u64 at, bool is_address)
+{
+	struct u64_map *of = &o->inlined_at[is_address];
+	__u32 known = u64_map_get(of, at);
+
+	o->naming->asks_inlined |= !is_address;
+	if (known == U64_MAP_NONE) {
+		known = ask_inlined(
+			o, (struct answer){ .op = NAMING_INLINED, .a = at, .flag = is_address });
+		put_inlined(of, at, known);
+	}
+	return known == NOT_INLINED ? NULL : o->inlined[known];
+}
+
+const struct inlined *object_inlined(struct object *o, __u64 offset)
+{
+	return find_inlined(o, offset, false);
+}
+
+const struct inlined *object_inlined_at(struct object *o, __u64 addr)
+{
+	return find_inlined(o, addr, true);
 }
 
 static void get_type(struct object *o, const struct answer question, struct type_access *out)

@@ -248,6 +248,36 @@ static void variable(struct elf_file *o)
 	put_name(o, reply.ret ? name : NULL);
 }
 
+static void symbol(struct elf_file *o)
+{
+	struct types_inlined call;
+
+	put_name(o, elf_file_symbol(o, request.a));
+	if (request.flag && elf_file_inlined(o, request.a, false, 0, &call))
+		reply.v[0] = call.id;
+}
+
+static void inlined(struct elf_file *o)
+{
+	struct types_inlined call;
+	char path[NAMING_TEXT_MAX];
+	bool relative;
+
+	reply.ret = elf_file_inlined(o, request.a, request.flag, request.b, &call);
+	if (!reply.ret)
+		return;
+	reply.v[0] = call.id;
+	reply.v[1] = call.line;
+	reply.v[2] = call.into;
+	put_name(o, call.name);
+	if (!call.file)
+		return;
+	relative = *call.file != '/' && call.dir;
+	snprintf(path, sizeof(path), "%s%s%s", relative ? call.dir : "", relative ? "/" : "",
+		 call.file);
+	put_text(3, path);
+}
+
 static void code(struct elf_file *o)
 {
 	unsigned char *to = (unsigned char *)reply.text;
@@ -263,7 +293,7 @@ static void answer(struct elf_file *o)
 
 	switch (request.op) {
 	case NAMING_SYMBOL:
-		put_name(o, elf_file_symbol(o, request.a));
+		symbol(o);
 		break;
 	case NAMING_NAME:
 		put_name(o, elf_file_name(o, request.a));
@@ -301,6 +331,9 @@ static void answer(struct elf_file *o)
 		break;
 	case NAMING_LAYOUT:
 		layout(o);
+		break;
+	case NAMING_INLINED:
+		inlined(o);
 		break;
 	}
 	put_text(2, elf_file_problem(o));

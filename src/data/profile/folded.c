@@ -6,8 +6,7 @@
 #include "base/utf8.h"
 #include "symbols/chain.h"
 
-#define FRAMES (TRACE_STACK_MAX + 8) /* with perf's marks and the comm */
-#define TEXT   512		     /* of a frame */
+#define TEXT 512 /* of a frame */
 
 struct folded {
 	struct folded_opts opts;
@@ -15,13 +14,13 @@ struct folded {
 	__u64 *weight; /* of each line */
 	size_t room;
 	char *buf; /* of the line that is made */
+	size_t buf_room, n;
 };
 
 struct folded *folded_new(const struct folded_opts *opts)
 {
 	struct folded *f = xcalloc(1, sizeof(*f));
 
-	f->buf = xrealloc(NULL, FRAMES * TEXT);
 	f->opts = *opts;
 	return f;
 }
@@ -37,16 +36,31 @@ void folded_free(struct folded *f)
 }
 
 /* A semicolon separates frames, so that a name cannot have one. */
-static char *put_frame(char *p, const char *text, const char *suffix)
+static void put_frame(struct folded *f, const char *text, const char *suffix)
 {
-	size_t n = utf8_escape(p, TEXT - 16, text);
+	char *p;
+	size_t n;
 
+	array_reserve(f->buf, f->buf_room, f->n + TEXT);
+	p = f->buf + f->n;
+	n = utf8_escape(p, TEXT - 16, text);
 	for (char *c = p; c < p + n; c++)
 		if (*c == ';')
 			*c = ':';
 	p = stpcpy(p + n, suffix);
 	*p++ = ';';
-	return p;
+	f->n = p - f->buf;
+}
+
+static void put_inlined(struct folded *f, const struct inlined *innermost)
+{
+	const struct inlined *frames[INLINED_MAX];
+	unsigned int n = 0;
+
+	for (const struct inlined *i = innermost; i; i = i->into)
+		frames[n++] = i;
+	while (n--)
+		put_frame(f, frames[n]->function.name, "_[i]");
 }
 
 static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
@@ -65,27 +79,27 @@ void folded_add(struct folded *f, const struct trace_event *ev)
 	const char *comm = NULL;
 	unsigned int n;
 	__u32 line;
-	char *p;
 
 	if (ev->kind != trace_kind_of(f->opts.metric))
 		return;
 	if (s->has_task)
 		comm = tasks_comm(f->opts.tasks, s->tgid, s->tid, ev->time);
-	p = f->buf;
+	f->n = 0;
 	if (f->opts.simulated)
-		p = put_frame(p, "SIMULATED", "");
-	p = put_frame(p, comm ? comm : "[unknown]", "");
+		put_frame(f, "SIMULATED", "");
+	put_frame(f, comm ? comm : "[unknown]", "");
 	n = chain_frames(s, frames);
 	if (!n)
-		p = put_frame(p, "[unknown]", "");
+		put_frame(f, "[unknown]", "");
 	while (n--) {
 		struct symbol sym;
 
 		symbols_find(f->opts.symbols, f->opts.tasks, s->tgid, frames[n].addr, ev->time,
 			     frames[n].kernel, false, &sym);
-		p = put_frame(p, sym.name, frames[n].kernel ? "_[k]" : "");
+		put_frame(f, sym.name, frames[n].kernel ? "_[k]" : "");
+		put_inlined(f, symbols_inlined(f->opts.symbols, &sym));
 	}
-	p[-1] = 0;
+	f->buf[f->n - 1] = 0;
 	line = intern_get(&f->lines, f->buf);
 	array_reserve_zero(f->weight, f->room, line + 1);
 	f->weight[line] += weight_of(f, ev);

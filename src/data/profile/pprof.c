@@ -25,7 +25,7 @@ struct mapping {
 };
 struct location {
 	__u64 mapping, addr; /* 0: none; else index + 1 */
-	__u64 function;	     /* index + 1 */
+	__u64 functions;     /* where they begin in pprof.inlined */
 };
 /* Strings. */
 struct function {
@@ -51,7 +51,9 @@ struct pprof {
 	struct intern texts;
 	struct u64_map function_of; /* by address of the name, as the linker has it */
 	struct word_table mappings, locations, functions, stacks,
-		rows;	     /* a row: words of its labels and stack */
+		rows; /* a row: words of its labels and stack */
+	/* functions of a location: their number, and from the innermost on the index + 1 of each */
+	struct word_table inlined;
 	struct costs *costs; /* of each row */
 	size_t room;
 	__u64 first, last; /* time; 0: unknown */
@@ -116,6 +118,18 @@ static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 	return id;
 }
 
+/* The function of a symbol is behind those that were inlined into it. */
+static __u32 functions_of(struct pprof *p, const struct symbol *symbol)
+{
+	__u64 words[INLINED_MAX + 2] = { 0 };
+
+	for (const struct inlined *f = symbols_inlined(p->opts.symbols, symbol); f; f = f->into)
+		words[++words[0]] =
+			function_of(p, &(struct symbol){ f->function.name, f->function.mangled });
+	words[++words[0]] = function_of(p, symbol);
+	return at(&p->inlined, words, words[0] + 1);
+}
+
 /*
  * Where a mapping is in an object. Profiles are for other people, too, who must not learn where the kernel is: there
  * addresses are relative to the mapping.
@@ -154,7 +168,7 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 		     &symbol);
 	if (innermost)
 		p->code[report_code_kind(true, &symbol)]++;
-	l.function = function_of(p, &symbol);
+	l.functions = functions_of(p, &symbol);
 	return at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
 }
 
@@ -180,12 +194,14 @@ struct pprof *pprof_new(const struct report_opts *opts)
 {
 	struct pprof *p = xcalloc(1, sizeof(*p));
 	struct location mark = { 0 };
+	__u64 words[2] = { 1 };
 
 	p->opts = *opts;
 	report_new(opts, &p->labels, NULL);
 	intern_get(&p->texts, "");
 	if (opts->info->simulated) {
-		mark.function = function_at(p, SIMULATED, SIMULATED);
+		words[1] = function_at(p, SIMULATED, SIMULATED);
+		mark.functions = at(&p->inlined, words, ARRAY_SIZE(words));
 		at(&p->locations, &mark, WORDS(mark));
 		p->simulated = 1;
 	}
@@ -197,8 +213,8 @@ void pprof_free(struct pprof *p)
 	if (!p)
 		return;
 
-	struct word_table *tables[] = { &p->mappings, &p->locations, &p->functions, &p->stacks,
-					&p->rows };
+	struct word_table *tables[] = { &p->mappings, &p->locations, &p->functions,
+					&p->stacks,   &p->rows,	     &p->inlined };
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		free(tables[i]->words);
@@ -443,15 +459,19 @@ static void write_mappings(struct writer *w)
 static void write_locations(struct writer *w)
 {
 	const struct location *l = (const void *)w->p->locations.words;
+	const __u64 *function;
 
 	for (size_t i = 0; i < w->p->locations.n / WORDS(*l); i++, l++) {
 		put_number(&w->body, 1, i + 1);
 		put_number(&w->body, 2,
 			   l->mapping ? (l->mapping - 1) / WORDS(struct mapping) + 1 : 0);
 		put_number(&w->body, 3, l->addr);
-		put_number(&w->part, 1, l->function);
-		put_bytes(&w->body, 4, w->part.data, w->part.n);
-		w->part.n = 0;
+		function = &w->p->inlined.words[l->functions];
+		for (__u64 k = 1; k <= function[0]; k++) {
+			put_number(&w->part, 1, function[k]);
+			put_bytes(&w->body, 4, w->part.data, w->part.n);
+			w->part.n = 0;
+		}
 		flush(w, PROFILE_LOCATION);
 	}
 }

@@ -30,8 +30,8 @@ void folded_free(struct folded *f); /* accepts NULL */
 /**
  * folded_add() - add a sample
  *
- * A sample without a chain counts by its address alone. Kernel frames end with "_[k]", as flame
- * graphs colour them.
+ * A sample without a chain counts by its address alone. Kernel frames end with "_[k]", and
+ * those of inlined functions with "_[i]", as flame graphs colour them.
  */
 void folded_add(struct folded *f, const struct trace_event *ev);
 

@@ -136,10 +136,20 @@ __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 
 struct cell;
 
+/*
+ * An inlined function, and the next one that it was inlined into, of a label with SCREEN_INLINED. Names are as in struct
+ * report_row.
+ */
+struct report_inlined {
+	const char *name, *mangled, *into, *into_mangled;
+	const char *function; /* the one that has the code, of the first sample */
+};
+
 /* Latencies are cycles of samples that have one: `valid` of them. */
 struct report_row {
-	const char *const *label;   /* one a key; NULL: absent */
-	const char *const *mangled; /* one a key; NULL: the label is not demangled */
+	const char *const *label;	      /* one a key; NULL: absent */
+	const char *const *mangled;	      /* one a key; NULL: the label is not demangled */
+	const struct report_inlined *inlined; /* of LABEL_SYMBOL; NULL: it is not inlined */
 	__u64 samples, valid, sum;
 	__u64 estimated;
 	unsigned int units; /* enum report_unit bits */
@@ -287,6 +297,10 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 
 /* Is it a key of names that may be mangled? */
 bool report_is_name(enum label key);
+
+/* The names in a text of LABEL_SYMBOL. Return: NULL if it is of a function that was not inlined. */
+const struct report_inlined *report_inlined(const struct report *r, const __u64 *words,
+					    unsigned int k);
 
 /* The mangled name that a text of such a key is of; NULL: it is not mangled. */
 const char *report_mangled(const struct report *r, const __u64 *words, unsigned int k);

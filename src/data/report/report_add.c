@@ -32,6 +32,7 @@ void report_part(struct report *r, const struct trace_info *info, const struct t
 	r->opts.tasks = tasks;
 	r->opts.symbols = symbols;
 	r->part++;
+	report_inlines_part(&r->inlined);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
 		u64_map_free(&r->cgroups[i]);
 	if (tasks)
@@ -55,6 +56,7 @@ void report_free(struct report *r)
 	free(r->page_node);
 	intern_free(&r->texts);
 	u64_map_free(&r->demangled);
+	report_inlines_free(&r->inlined);
 	intern_free(&r->fetches.names);
 	free(r->fetches.counts);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)

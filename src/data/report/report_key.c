@@ -227,6 +227,7 @@ static bool symbol_word(const struct key_sample *k, __u64 *word)
 	const struct trace_sample *s = &k->ev->sample;
 	const enum label key = k->key;
 	struct report *r = k->r;
+	const struct inlined *f;
 	struct symbol sym;
 
 	if (s->has_ip)
@@ -234,8 +235,11 @@ static bool symbol_word(const struct key_sample *k, __u64 *word)
 			     key == LABEL_SRCLINE, &sym);
 	if (key == LABEL_SYMBOL)
 		r->code[report_code_kind(s->has_ip, &sym)]++;
-	if (s->has_ip && key == LABEL_SYMBOL)
-		return name_word(r, sym.name, sym.mangled, word);
+	if (s->has_ip && key == LABEL_SYMBOL) {
+		f = symbols_inlined(r->opts.symbols, &sym);
+		return f ? report_inlined_word(r, f, &sym, word)
+			 : name_word(r, sym.name, sym.mangled, word);
+	}
 	return s->has_ip && text_word(r, key == LABEL_DSO ? sym.dso : sym.srcline, word);
 }
 
@@ -512,6 +516,10 @@ bool report_is_name(enum label key)
 
 const char *report_mangled(const struct report *r, const __u64 *words, unsigned int k)
 {
+	const struct report_inlined *inlined = report_inlined(r, words, k);
+
+	if (inlined)
+		return inlined->mangled;
 	return report_is_name(r->opts.by[k]) && !(words[r->opts.n_by] >> k & 1) &&
 			       u64_map_get(&r->demangled, words[k]) != U64_MAP_NONE
 		       ? intern_text(&r->texts, words[k])

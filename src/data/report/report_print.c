@@ -332,7 +332,22 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 	table_free(&view);
 }
 
+/* What programs get: of an inlined function its name alone. */
+static const char *name_of(const struct report_table *t, const struct report_row *row,
+			   unsigned int k)
+{
+	return t->opts->by[k] == LABEL_SYMBOL && row->inlined ? row->inlined->name : row->label[k];
+}
+
 /* --- CSV --- */
+
+static void csv_inlined(FILE *f, const struct report_inlined *i)
+{
+	fputc(',', f);
+	utf8_put_csv(f, i ? i->into : "");
+	fputc(',', f);
+	utf8_put_csv(f, i && i->into_mangled ? i->into_mangled : "");
+}
 
 /* The last column says where samples are from, so that those of the simulation are not mistaken. */
 static void csv_row(FILE *f, const struct report_table *t, const struct report_row *row,
@@ -346,7 +361,7 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 		if (!row->label && !k)
 			fputs("[rest]", f);
 		else if (row->label && row->label[k])
-			utf8_put_csv(f, row->label[k]);
+			utf8_put_csv(f, name_of(t, row, k));
 	}
 	for (unsigned int c = 0; c < n; c++)
 		column_csv(f, column_find(&report_columns, columns[c]),
@@ -357,6 +372,8 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 		fputc(',', f);
 		utf8_put_csv(f, row->label && row->mangled[k] ? row->mangled[k] : "");
 	}
+	if (report_by(t->opts, LABEL_SYMBOL))
+		csv_inlined(f, row->inlined);
 	fputc(',', f);
 	utf8_put_csv(f, source ? source : "");
 	fputc('\n', f);
@@ -372,6 +389,8 @@ static void print_csv(FILE *f, const struct report_table *t, const enum table_co
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		if (report_is_name(t->opts->by[k]))
 			fprintf(f, ",%s_mangled", label_name(t->opts->by[k]));
+	if (report_by(t->opts, LABEL_SYMBOL))
+		fputs(",inlined_into,inlined_into_mangled", f);
 	fputs(",source\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		csv_row(f, t, &t->rows[i], columns, n);
@@ -474,6 +493,18 @@ static void put_values(struct json_writer *w, const struct report_table *t,
 			    report_value(t, row, columns[c]));
 }
 
+static void put_inlined(struct json_writer *w, const struct report_inlined *i)
+{
+	if (!i) {
+		json_put_null(w, "inlined_into");
+		return;
+	}
+	json_begin_object(w, "inlined_into");
+	json_put_text(w, "symbol", i->into);
+	json_put_text(w, "mangled", i->into_mangled);
+	json_end(w);
+}
+
 static void put_row(struct json_writer *w, const struct report_table *t,
 		    const struct report_row *row, const enum table_column *columns, unsigned int n)
 {
@@ -481,13 +512,15 @@ static void put_row(struct json_writer *w, const struct report_table *t,
 	json_begin_object(w, NULL);
 	json_begin_object(w, "labels");
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		json_put_text(w, label_name(t->opts->by[k]), row->label[k]);
+		json_put_text(w, label_name(t->opts->by[k]), name_of(t, row, k));
 	json_end(w);
 	json_begin_object(w, "mangled");
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		if (report_is_name(t->opts->by[k]))
 			json_put_text(w, label_name(t->opts->by[k]), row->mangled[k]);
 	json_end(w);
+	if (report_by(t->opts, LABEL_SYMBOL))
+		put_inlined(w, row->inlined);
 	put_values(w, t, row, columns, n);
 	json_end(w);
 }

@@ -61,6 +61,14 @@ struct report_fetches {
 	__u64 all, named;
 };
 
+/* Rows of inlined functions. */
+struct inlined_row;
+struct report_inlines {
+	struct inlined_row *row;
+	size_t n, room;
+	struct u64_map of_word, of_pointer; /* of texts, and of struct inlined of this part */
+};
+
 struct report {
 	struct report_opts opts;
 	struct report_fetches fetches;
@@ -76,7 +84,8 @@ struct report {
 	struct u64_map cell_of;
 
 	struct intern texts;
-	struct u64_map demangled;  /* of texts that are mangled names */
+	struct u64_map demangled; /* of texts that are mangled names */
+	struct report_inlines inlined;
 	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
@@ -113,6 +122,13 @@ void report_pages(const struct report *r, struct report_table *t);
 
 /* The words of a field of which there is no sample. */
 void report_key_of_field(struct report *r, const struct type_access *field, __u64 *words);
+
+/* Find the word of LABEL_SYMBOL for the function that was inlined at a symbol's address. Return: true */
+bool report_inlined_word(struct report *r, const struct inlined *f, const struct symbol *sym,
+			 __u64 *word);
+/* What follows is of another recording. */
+void report_inlines_part(struct report_inlines *all);
+void report_inlines_free(struct report_inlines *all);
 
 /* Count a sample of ibs_fetch. */
 void report_fetches_add(struct report *r, const struct trace_event *ev);

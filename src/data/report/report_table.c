@@ -65,6 +65,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 	*row = (struct report_row){
 		.label = row->label,
 		.mangled = row->mangled,
+		.inlined = row->inlined,
 		.price = row->price,
 		.imbalance = NAN,
 		.samples = s->samples,
@@ -126,12 +127,14 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->price += row->price;
 }
 
-static void set_labels(struct report *r, size_t row, const char **label, const char **mangled)
+static void set_labels(struct report *r, size_t i, struct report_row *row, const char **label,
+		       const char **mangled)
 {
-	const __u64 *words = &r->keys[row * r->words];
+	const __u64 *words = &r->keys[i * r->words];
 	char buf[32];
 
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
+		row->inlined = row->inlined ?: report_inlined(r, words, k);
 		mangled[k] = report_mangled(r, words, k);
 		label[k] = report_label(r, words, k, buf, sizeof(buf));
 		if (label[k] == buf)
@@ -168,6 +171,8 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 		if (c)
 			return c;
 	}
+	if (a->inlined && b->inlined)
+		return strcmp(a->inlined->into_mangled ?: "", b->inlined->into_mangled ?: "");
 	return 0;
 }
 
@@ -250,7 +255,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		label = &out->labels[2 * i * r->opts.n_by];
 		row->label = label;
 		row->mangled = label + r->opts.n_by;
-		set_labels(r, i, label, label + r->opts.n_by);
+		set_labels(r, i, row, label, label + r->opts.n_by);
 		set_sums(&r->sums[i], row);
 		row->cells = &cells[c];
 		while (c < n_cells && cell_row(&cells[c]) == i)

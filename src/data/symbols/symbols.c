@@ -339,6 +339,8 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
 	d = code_dso(s, tgid, &map);
+	out->object = d->object;
+	out->offset = offset;
 	find_name(s, d, offset, out);
 	out->lacks_time |= *out->name == '[' && d->object && object_lacks_time(d->object);
 	out->given_up = *out->name == '[' && d->object && object_problem(d->object);
@@ -351,6 +353,11 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	}
 	if (!*out->srcline)
 		out->srcline = NULL;
+}
+
+const struct inlined *symbols_inlined(const struct symbols *s, const struct symbol *sym)
+{
+	return s->opts.no_inline || !sym->object ? NULL : object_inlined(sym->object, sym->offset);
 }
 
 static bool kernel_code(struct symbols *s, const struct symbol *sym, __u64 addr,
@@ -407,6 +414,12 @@ int symbols_code_read(struct symbols *s, const struct symbol_code *code, unsigne
 bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source_place *out)
 {
 	return code->object && object_line(code->object, addr, out);
+}
+
+const struct inlined *symbols_code_inlined(const struct symbols *s, const struct symbol_code *code,
+					   __u64 addr)
+{
+	return s->opts.no_inline || !code->object ? NULL : object_inlined_at(code->object, addr);
 }
 
 void symbols_code_type(const struct symbol_code *code, __u64 addr, struct type_access *out)

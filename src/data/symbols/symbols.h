@@ -21,9 +21,10 @@ struct symbols_opts {
 	const char *debug_dir; /* a further one beside /usr/lib/debug, or NULL */
 	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
 	bool mangled;	       /* names of C++ and Rust stay as the linker has them */
-	double cpu_s;	       /* for names of all files together; 0: the default, of a command */
-	double wall_s;	       /* the same, of time; 0: no limit */
-	int nice;	       /* of the process that reads files */
+	bool no_inline; /* inlined functions are not looked for, which takes debug information */
+	double cpu_s;	/* for names of all files together; 0: the default, of a command */
+	double wall_s;	/* the same, of time; 0: no limit */
+	int nice;	/* of the process that reads files */
 	struct naming_memory *memory; /* files that were given up before, or NULL */
 };
 
@@ -59,6 +60,10 @@ struct symbol {
 	bool given_up;	     /* no name, since reading the file costs too much */
 	bool lacks_time;     /* the same, since the time was up before it was read */
 	bool no_list;	     /* no name, since the process lists no code that it generates */
+
+	/* for symbols_inlined(): the file with the address, NULL: none; where in it */
+	struct object *object;
+	__u64 offset;
 };
 
 /**
@@ -69,6 +74,12 @@ struct symbol {
  */
 void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  bool kernel, bool srcline, struct symbol *out);
+
+/*
+ * The innermost function that was inlined at the symbol's address, or NULL. Equal inlinings have equal pointers. Kernel and
+ * generated code have none.
+ */
+const struct inlined *symbols_inlined(const struct symbols *s, const struct symbol *sym);
 
 /* The function that an address is in. Addresses are those that the linker gave; the kernel's are its own. */
 struct symbol_code {
@@ -88,6 +99,10 @@ int symbols_code_read(struct symbols *s, const struct symbol_code *code, unsigne
 
 /* The source line of an address in the function's file. Return: false if not known. */
 bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source_place *out);
+
+/* symbols_inlined() of an address in the function's file. */
+const struct inlined *symbols_code_inlined(const struct symbols *s, const struct symbol_code *code,
+					   __u64 addr);
 
 /* The type and field that the instruction at an address in the function's file accesses. */
 void symbols_code_type(const struct symbol_code *code, __u64 addr, struct type_access *out);

@@ -3,6 +3,8 @@
  * Finds the type and field that an instruction accesses, from the debug information of one ELF file: from the
  * variables in registers, on the stack and at fixed addresses, and from what earlier instructions loaded.
  * Uncertain results are discarded: the kind of each answer is how it was found or why not.
+ *
+ * Finds, too, which functions the compiler inlined at an address.
  */
 #ifndef IBSCOPE_DATA_TYPES_H
 #define IBSCOPE_DATA_TYPES_H
@@ -86,5 +88,27 @@ void types_of_data(struct types *t, __u64 addr, unsigned int size, struct type_a
 
 /* List all fields of a type. Return: false unless an access to the type was found before. */
 bool types_layout(struct types *t, const char *name, types_field_cb *cb, void *arg);
+
+#define TYPES_INLINED_MAX 128 /* functions inlined into each other; deeper ones are not found */
+
+/* A function that was inlined. Texts live as long as the file. */
+struct types_inlined {
+	__u64 id; /* of this inlining: equal at all its addresses, and whenever the file is read */
+	__u64 into;		/* id of the one around it; 0: there is none */
+	const char *name;	/* as the linker would have it, where debug information says so */
+	const char *file, *dir; /* of the call, and where a relative file begins; NULL: unknown */
+	int line;
+};
+
+/**
+ * types_inlined() - one of the functions that were inlined at an address of the linker
+ * @level: 0: the innermost one, 1: the one that it was inlined into, and so on
+ *
+ * Return: false if there is none: the function that has the code of its own comes next.
+ */
+bool types_inlined(struct types *t, __u64 addr, unsigned int level, struct types_inlined *out);
+
+/* Did the file's debug information exceed a limit? Then answers may be missing. */
+bool types_is_exhausted(const struct types *t);
 
 #endif

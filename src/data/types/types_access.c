@@ -38,6 +38,8 @@ void types_free(struct types *t)
 	u64_map_free(&t->names);
 	u64_map_free(&t->code_of);
 	u64_map_free(&t->data_of);
+	types_inlinings_free(&t->inlined);
+	u64_map_free(&t->scope_of);
 	intern_free(&t->texts);
 	disasm_free(t->disasm);
 	free(t);

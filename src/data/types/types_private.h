@@ -62,6 +62,20 @@ struct function {
 	struct steps *steps;
 };
 
+struct inlining;
+struct inlined_span;
+
+/* What was inlined into all functions that were asked for: types_inlined.c. */
+struct inlinings {
+	struct inlining *v;
+	struct inlined_span *span; /* of one function next to each other, outer ones first */
+	size_t n, n_spans, room, spans_room;
+	struct inlined_code *code;
+	size_t n_code, code_room;
+	struct u64_map code_of; /* by the address of the function's DIE */
+	bool is_full;
+};
+
 struct types {
 	Dwfl_Module *module;
 	GElf_Addr bias;
@@ -86,6 +100,8 @@ struct types {
 	struct u64_map code_of, data_of; /* to `access`, by address */
 	struct type_access *access;
 	size_t n_access, access_room;
+	struct inlinings inlined;
+	struct u64_map scope_of; /* texts of scopes, by the address of a function's DIE */
 };
 
 /* --- types_units.c: locations --- */
@@ -98,12 +114,23 @@ struct types {
  */
 bool types_work(struct types *t, unsigned int cost);
 
+/* The next entry of the same scope. Return: false behind the last, or at the limit. */
+bool types_next(struct types *t, Dwarf_Die *die);
+/* Add the code of an entry, which may be several pieces. */
+void types_ranges(struct types *t, struct spans *s, Dwarf_Die *die);
+/* The piece of a function with an address of code, and its unit. Return: NULL if debug information has none; *why then. */
+const struct span *types_code(struct types *t, __u64 addr, Dwarf_Die *unit, enum type_kind *why);
+
 /* The function of an address of code. Return: NULL if debug information has none; *why then. */
 struct function *types_function(struct types *t, __u64 addr, enum type_kind *why);
 /* The variable with a fixed address, or NULL. */
 const struct fixed *types_fixed(struct types *t, __u64 addr);
 /* The canonical frame address as a register and an offset. */
 bool types_frame(struct types *t, __u64 addr, unsigned int *reg, __s64 *off);
+
+/* --- types_inlined.c --- */
+
+void types_inlinings_free(struct inlinings *all);
 
 /* --- types_shape.c: the structure of types --- */
 

@@ -10,6 +10,7 @@
 
 #define WORK_PER_BYTE 64 /* of the file with the debug information */
 #define WORK_MIN      1000000
+#define SCOPE_BYTES   1024
 /* Registers that calls may change, by the System V ABI; Go functions preserve only the stack pointer. */
 #define CALLER_SAVED \
 	(1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11)
@@ -26,7 +27,7 @@ bool types_work(struct types *t, unsigned int cost)
 	return t->work_left;
 }
 
-static bool next_die(struct types *t, Dwarf_Die *die)
+bool types_next(struct types *t, Dwarf_Die *die)
 {
 	return types_work(t, 1) && !dwarf_siblingof(die, die);
 }
@@ -41,8 +42,7 @@ static void add_span(struct spans *s, __u64 lo, __u64 hi, const Dwarf_Die *die)
 	s->v[s->n++] = (struct span){ lo, hi, *die };
 }
 
-/* The code of a DIE, which may be several pieces. */
-static void add_ranges(struct types *t, struct spans *s, Dwarf_Die *die)
+void types_ranges(struct types *t, struct spans *s, Dwarf_Die *die)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t at = 0;
@@ -140,7 +140,7 @@ static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
 			add_fixed(t, &child);
 		else if (dwarf_tag(&child) == DW_TAG_namespace)
 			list_fixed(t, &child, depth - 1);
-	} while (next_die(t, &child));
+	} while (types_next(t, &child));
 }
 
 /* --- units --- */
@@ -210,12 +210,33 @@ static void open_debug(struct types *t)
 	t->work_left = WORK_MIN + WORK_PER_BYTE * bytes;
 	while (t->dwarf && !dwarf_get_units(t->dwarf, cu, &cu, NULL, &type, &die, NULL))
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			add_ranges(t, &t->units, &die);
+			types_ranges(t, &t->units, &die);
 	sort_spans(&t->units);
 }
 
-/* Functions may be in namespaces and, with some compilers, in classes and functions. */
-static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
+/* Scopes around functions of C++: only names of functions that other files see are known with them, as the linker's. */
+static __u32 enter_scope(struct types *t, __u32 around, Dwarf_Die *scope)
+{
+	const char *name = dwarf_diename(scope);
+	char text[SCOPE_BYTES];
+
+	if (!name && dwarf_tag(scope) == DW_TAG_namespace)
+		name = "(anonymous namespace)";
+	if (!name || !*name)
+		return around;
+	snprintf(text, sizeof(text), "%s%s::", intern_text(&t->texts, around), name);
+	return intern_get(&t->texts, text);
+}
+
+static void note_scope(struct types *t, __u32 scope, Dwarf_Die *function)
+{
+	if (*intern_text(&t->texts, scope) && !dwarf_hasattr(function, DW_AT_linkage_name) &&
+	    types_work(t, WORK_KEPT))
+		u64_map_put(&t->scope_of, (uintptr_t)function->addr, scope);
+}
+
+/* Functions may be in namespaces and, with some compilers, in classes and functions. @in: the text of the scope */
+static void list_functions(struct types *t, Dwarf_Die *scope, __u32 in, int depth)
 {
 	Dwarf_Die child;
 
@@ -224,8 +245,9 @@ static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
 	do {
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_subprogram:
-			add_ranges(t, &t->functions, &child);
-			list_functions(t, &child, depth - 1);
+			note_scope(t, in, &child);
+			types_ranges(t, &t->functions, &child);
+			list_functions(t, &child, in, depth - 1);
 			break;
 		case DW_TAG_namespace:
 		case DW_TAG_module:
@@ -233,11 +255,13 @@ static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
 		case DW_TAG_structure_type:
 		case DW_TAG_union_type:
 		case DW_TAG_enumeration_type:
+			list_functions(t, &child, enter_scope(t, in, &child), depth - 1);
+			break;
 		case DW_TAG_lexical_block:
-			list_functions(t, &child, depth - 1);
+			list_functions(t, &child, in, depth - 1);
 			break;
 		}
-	} while (next_die(t, &child));
+	} while (types_next(t, &child));
 }
 
 /* List the functions of a unit, once. Return: false if its split file is missing. */
@@ -252,7 +276,7 @@ static bool list_unit(struct types *t, Dwarf_Die unit)
 	whole = whole_unit(t, &unit);
 	u64_map_put(&t->listed, (uintptr_t)key, whole);
 	if (whole)
-		list_functions(t, &unit, TYPES_DEPTH);
+		list_functions(t, &unit, intern_get(&t->texts, ""), TYPES_DEPTH);
 	sort_spans(&t->functions);
 	return whole;
 }
@@ -374,7 +398,7 @@ static void add_scope(struct types *t, struct function *f, Dwarf_Die *scope, int
 
 	if (!depth || dwarf_child(scope, &child))
 		return;
-	add_ranges(t, &spans, scope);
+	types_ranges(t, &spans, scope);
 	do {
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_formal_parameter:
@@ -392,7 +416,7 @@ static void add_scope(struct types *t, struct function *f, Dwarf_Die *scope, int
 			add_scope(t, f, &child, depth - 1);
 			break;
 		}
-	} while (next_die(t, &child));
+	} while (types_next(t, &child));
 	free(spans.v);
 }
 
@@ -424,10 +448,9 @@ static struct function *new_function(struct types *t, const struct span *span)
 	return f;
 }
 
-struct function *types_function(struct types *t, __u64 addr, enum type_kind *why)
+const struct span *types_code(struct types *t, __u64 addr, Dwarf_Die *unit, enum type_kind *why)
 {
 	const struct span *span;
-	__u32 id;
 
 	if (!t->opened)
 		open_debug(t);
@@ -438,14 +461,22 @@ struct function *types_function(struct types *t, __u64 addr, enum type_kind *why
 	span = find_span(&t->units, addr);
 	if (!span)
 		return NULL;
+	*unit = span->die;
 	if (!list_unit(t, span->die)) {
 		*why = t->package ? TYPE_NO_SPLIT : TYPE_PACKAGE;
 		return NULL;
 	}
-	span = find_span(&t->functions, addr);
+	return find_span(&t->functions, addr);
+}
+
+struct function *types_function(struct types *t, __u64 addr, enum type_kind *why)
+{
+	Dwarf_Die unit;
+	const struct span *span = types_code(t, addr, &unit, why);
+	__u32 id = span ? u64_map_get(&t->function_of, span->lo) : U64_MAP_NONE;
+
 	if (!span)
 		return NULL;
-	id = u64_map_get(&t->function_of, span->lo);
 	return id == U64_MAP_NONE ? new_function(t, span) : t->function[id];
 }
 

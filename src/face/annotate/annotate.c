@@ -144,6 +144,23 @@ static bool is_asked_for(const char *object, const char *path)
 	return !object || (path && !strcmp(path, object)) || (last && !strcmp(last + 1, object));
 }
 
+static bool is_named(const struct annotate *a, const char *name, const char *mangled)
+{
+	return !strcmp(name, a->opts.name) || (mangled && !strcmp(mangled, a->opts.name));
+}
+
+/* Where the function is if it has no code of its own. */
+static void find_inlined(struct annotate *a, const struct symbol *sym)
+{
+	const struct inlined *f = a->opts.name && !a->n_functions && !a->inlined_into
+					  ? symbols_inlined(a->opts.symbols, sym)
+					  : NULL;
+
+	for (; f && !a->inlined_into; f = f->into)
+		if (is_named(a, f->function.name, f->function.mangled))
+			a->inlined_into = sym->name;
+}
+
 void annotate_add(struct annotate *a, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -164,12 +181,11 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 		     &sym);
 	if (*sym.name != '[')
 		name = intern_get(&a->names, sym.name);
-	if (*sym.name == '[' ||
-	    (a->opts.name && strcmp(sym.name, a->opts.name) != 0 &&
-	     (!sym.mangled || strcmp(sym.mangled, a->opts.name) != 0)) ||
+	if (*sym.name == '[' || (a->opts.name && !is_named(a, sym.name, sym.mangled)) ||
 	    !symbols_code(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
 			  &code)) {
 		a->elsewhere++;
+		find_inlined(a, &sym);
 		return;
 	}
 	f = function_of(a, name, &code);
@@ -222,6 +238,11 @@ static int refuse_name(const struct annotate *a, struct err *err)
 		return err_set(err, -ENOENT,
 			       "the code of '%s' is in no file: a process generated it",
 			       a->opts.name);
+	if (a->inlined_into)
+		return err_set(
+			err, -ENOENT,
+			"'%s' has no code of its own: it is inlined into '%s'; annotate that",
+			a->opts.name, a->inlined_into);
 	suggestion_start(&near, a->opts.name, strlen(a->opts.name));
 	for (size_t i = 0; i < a->names.n; i++)
 		suggestion_offer(&near, intern_text(&a->names, i));
@@ -279,7 +300,9 @@ static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned
 				    .inside = inside,
 				    .text = text_of(a, &in),
 				    .data = { .kind = TYPE_NO_ACCESS },
-				    .sums = sums_at(f, addr) };
+				    .sums = sums_at(f, addr),
+				    .inlined =
+					    symbols_code_inlined(a->opts.symbols, &f->code, addr) };
 	/* an access of the stack is not an operand */
 	if (in.n_mem || (r->sums && r->sums->memory))
 		symbols_code_type(&f->code, addr, &r->data);

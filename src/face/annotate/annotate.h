@@ -35,6 +35,7 @@ struct annotate_row {
 	const char *file;	 /* NULL: unknown source */
 	int line;
 	const struct annotate_sums *sums; /* NULL: no samples */
+	const struct inlined *inlined;	  /* NULL: of the function itself */
 };
 
 /* A function with the requested name. */
@@ -62,7 +63,9 @@ struct annotate {
 	struct annotate_opts opts;
 	struct annotate_function *function; /* most expensive first, after annotate_finish() */
 	size_t n_functions, room;
-	struct intern names;  /* of functions with samples */
+	struct intern names; /* of functions with samples */
+	const char *
+		inlined_into; /* as long as function[0] is none: one with the requested name inlined */
 	struct u64_map named; /* the last function with a name */
 	struct intern paths;  /* of sources */
 	/* samples of ops in function[1] and so on, in functions of other names, and without an exact address */

@@ -79,6 +79,17 @@ static void put_source(struct page *p, const struct annotate_row *r)
 	fputs("</code></td></tr>\n", p->f);
 }
 
+static void put_inlined(struct page *p, const struct annotate_row *r)
+{
+	char text[4096];
+
+	fputs("<tr><td></td>", p->f);
+	put_cells(p, NULL);
+	fputs("<td class=\"left\"><span class=\"note\">", p->f);
+	utf8_put_markup(p->f, annotate_inlined(p->a, r, text, sizeof(text)));
+	fputs("</span></td></tr>\n", p->f);
+}
+
 static void put_rows(struct page *p)
 {
 	const struct annotate_row *last = NULL;
@@ -87,6 +98,8 @@ static void put_rows(struct page *p)
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct annotate_row *r = &p->a->row[i];
 
+		if (annotate_new_inlined(last, r))
+			put_inlined(p, r);
 		if (annotate_new_line(last, r))
 			put_source(p, r);
 		last = r;

@@ -3,6 +3,7 @@
 
 #include "annotate_private.h"
 #include "annotate_source.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -63,6 +64,34 @@ const char *annotate_data(const struct annotate_row *r, char *buf, size_t size)
 bool annotate_new_line(const struct annotate_row *last, const struct annotate_row *r)
 {
 	return r->file && (!last || last->file != r->file || last->line != r->line);
+}
+
+bool annotate_new_inlined(const struct annotate_row *last, const struct annotate_row *r)
+{
+	return r->inlined != (last ? last->inlined : NULL);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+const char *annotate_inlined(const struct annotate *a, const struct annotate_row *r, char *buf,
+			     size_t size)
+{
+	size_t n = text_at(buf, size, 0, "[");
+
+	for (const struct inlined *f = r->inlined; f; f = f->into) {
+		n = text_at(buf, size, n, "%s,%s ", f->function.name,
+			    f == r->inlined ? " inlined" : "");
+		if (f->file)
+			n = text_at(buf, size, n, "at %s:%d ", last_part(f->file), f->line);
+		n = text_at(buf, size, n, "in ");
+	}
+	text_at(buf, size, n, "%s]", a->function[0].code.name);
+	return buf;
 }
 
 static bool is_wanted(const struct text *t, enum table_column c)
@@ -184,13 +213,6 @@ static void put_heading(struct text *t)
 	fputs(bold ? "CODE\033[0m\n" : "CODE\n", t->f);
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void put_source(struct text *t, const struct annotate_row *r)
 {
 	const char *line = source_line(&t->sources, r->file, r->line);
@@ -233,6 +255,8 @@ static void put_rows(struct text *t)
 				 skipped, skipped > 1 ? "s" : "");
 			put_line(t, NULL, text, false);
 		}
+		if (annotate_new_inlined(skipped ? NULL : last, r))
+			put_line(t, NULL, annotate_inlined(a, r, text, sizeof(text)), false);
 		if (annotate_new_line(skipped ? NULL : last, r))
 			put_source(t, r);
 		skipped = 0;
@@ -344,6 +368,20 @@ static void put_values(struct json_writer *w, const struct annotate *a,
 			    annotate_value(s ?: &none, total_of(a), annotate_columns.column[i].id));
 }
 
+static void put_inlined(struct json_writer *w, const struct inlined *f)
+{
+	json_begin_array(w, "inlined");
+	for (; f; f = f->into) {
+		json_begin_object(w, NULL);
+		json_put_text(w, "function", f->function.name);
+		json_put_text(w, "mangled", f->function.mangled);
+		json_put_text(w, "call_file", f->file);
+		json_put_known(w, "call_line", f->file, f->line);
+		json_end(w);
+	}
+	json_end(w);
+}
+
 static void put_json_row(struct json_writer *w, const struct annotate *a,
 			 const struct annotate_row *r)
 {
@@ -357,6 +395,7 @@ static void put_json_row(struct json_writer *w, const struct annotate *a,
 	json_put_text(w, "type", r->data.type);
 	json_put_text(w, "field", r->data.field);
 	json_put_text(w, "type_found", type_kind_name(r->data.kind));
+	put_inlined(w, r->inlined);
 	put_values(w, a, r->sums);
 	json_end(w);
 }

@@ -30,7 +30,8 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
  *
  * The head of report_print(), then function, object, start, size, others [{object, start, samples}],
  * attribution {function, namesakes, elsewhere, inexact, fetches}, which add up to all selected samples, instructions
- * [{address, bytes, inside, text, file, line, type, field, type_found, column}], total {column}.
+ * [{address, bytes, inside, text, file, line, type, field, type_found, inlined [{function, mangled, call_file, call_line}],
+ * column}], total {column}.
  */
 void annotate_print_json(FILE *f, const struct annotate_print *p, const struct annotate *a);
 

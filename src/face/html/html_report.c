@@ -78,6 +78,19 @@ static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
 	return html_node_of(r, parent, intern_get(&r->frames, name));
 }
 
+/* The node of the innermost of inlined functions. */
+static __u32 inlined_of(struct html_report *r, __u32 node, const struct inlined *innermost)
+{
+	const struct inlined *frames[INLINED_MAX];
+	unsigned int n = 0;
+
+	for (const struct inlined *i = innermost; i; i = i->into)
+		frames[n++] = i;
+	while (n--)
+		node = node_of(r, node, frames[n]->function.name);
+	return node;
+}
+
 static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -96,6 +109,7 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
 			     frames[n].kernel, false, &symbol);
 		node = node_of(r, node, symbol.name);
+		node = inlined_of(r, node, symbols_inlined(r->opts.symbols, &symbol));
 	}
 	r->code_kinds[report_code_kind(s->has_ip, &symbol)]++;
 	return node;

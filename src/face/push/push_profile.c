@@ -88,9 +88,11 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 				    .options = "of serve --push",
 				    .lost_samples = dropped };
 	struct report_opts opts = { .metric = metric };
-	struct symbols_opts symbols = {
-		.cpu_s = NAMES_CPU_S, .wall_s = NAMES_WALL_S, .nice = NAMES_NICE, .memory = given_up
-	};
+	struct symbols_opts symbols = { .no_inline = true, /* its time is for names */
+					.cpu_s = NAMES_CPU_S,
+					.wall_s = NAMES_WALL_S,
+					.nice = NAMES_NICE,
+					.memory = given_up };
 	struct symbols *names = NULL;
 	struct pprof *p = NULL;
 	struct trace *trace = NULL;

@@ -302,13 +302,20 @@ static const char *name_of(const struct report_cmd *c, const struct report_table
 	return NULL;
 }
 
+/* The function with the code of the first row, or NULL. */
+static const char *function_of(const struct report_cmd *c, const struct report_table *t)
+{
+	return t->n && t->rows[0].inlined ? t->rows[0].inlined->function
+					  : name_of(c, t, LABEL_SYMBOL);
+}
+
 /* Suggest what shows more of the first row. */
 static void print_next(struct report_cmd *c, const struct report_table *t, FILE *f)
 {
 	const bool fetch = sampling_of_fetch(&c->sampling);
 	const char *file = recorded_again(&c->in.input),
 		   *event = fetch ? "--event=ibs_fetch//" : "";
-	const char *option = "", *name = "", *symbol = name_of(c, t, LABEL_SYMBOL);
+	const char *option = "", *name = "", *symbol = function_of(c, t);
 	const struct symbols_opts *files = &c->in.symbols_opts;
 
 	if (c->in.n_parts > 1 || !t->n)
@@ -435,6 +442,7 @@ static int report(int argc, char **argv, bool numa)
 		.view = view_options(view, VIEW_OPTIONS_ALL, &report_columns, &c.view),
 		.cmd = &c,
 		.symbols = true,
+		.inlined = true,
 		.usage = numa ? report_numa_usage : report_usage,
 		.check = check,
 		.run = run,
