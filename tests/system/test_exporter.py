@@ -146,6 +146,8 @@ class Usage(Case):
                 (['--web.listen-address', '::1:80'], '[IPV6]'), (['--web.listen-address', ':70000'], 'HOST:PORT'),
                 (['--web.telemetry-path', '/-/x'], '/-/'), (['--detail', 'high'], 'low, medium, full'),
                 (['--web.config.file', '/nonexistent'], '/nonexistent'), (['--user', 'root', '--web.listen-address', ':0'], 'root'),
+                (['--history', '1s'], '--history'), (['--history-interval', 'off'], '--history-interval'),
+                (['--history', '24h', '--history-interval', '10s'], 'more than 1440'),
                 (['--format', 'xml'], 'openmetrics'), (['x'], "'x'"), (['--config', '/nonexistent'], '/nonexistent')):
             p = self.exporter(*args)
             self.assertIn(said, p.stderr, args)

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import ibscope
@@ -279,6 +280,7 @@ class HostileNames(unittest.TestCase):
             status, out = self.start(exporter, '--pin-dir', pins, *args)
             self.assertEqual(status, 0)
             self.check(out, kind, args)
+        self.history(exporter, '--pin-dir', pins, '--history', '1m', '--history-interval', '1s')
         for path in '/', '/metrics', '/api/snapshot.json', '/-/healthy', '/-/ready':
             with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=30) as r:
                 self.check(r.read(), TEXT, path)
@@ -292,6 +294,23 @@ class HostileNames(unittest.TestCase):
         self.assertFalse(os.path.exists(pins))
         c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
+
+    def history(self, *words):
+        at = f'127.0.0.1:{ibscope.free_port()}'
+        p = subprocess.Popen([*words, '--web.listen-address', at], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+
+        def answer():
+            try:
+                with urllib.request.urlopen(f'http://{at}/api/history.json', timeout=30) as r:
+                    return r.read()
+            except urllib.error.URLError:   # not yet
+                return b''
+        self.check(ibscope.until(lambda: b'\\u001b' in (text := answer()) and text), JSON, words)
+        p.terminate()
+        self.check_log(p.communicate()[1], words)
+        self.walked.update(('exporter', word.removeprefix('--')) for word in words)
 
     def test_errors(self):
         """Arguments are names, too: those of scripts, or of files that a shell found."""

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -46,6 +47,17 @@ static int set_edges(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
+static int set_history(void *ctx, const char *arg, struct err *err)
+{
+	static const struct duration_arg range = { "--history", 0, 60, 86400 };
+	struct exporter *e = ctx;
+
+	if (strcmp(arg, "off"))
+		return num_parse_duration(&range, arg, &e->web.history.length_s, err);
+	e->web.history.length_s = 0;
+	return 0;
+}
+
 static const char *format_name(unsigned int i)
 {
 	static const char *const names[] = { "text", "openmetrics", "openmetrics2", "json" };
@@ -71,6 +83,13 @@ static const struct option_row rows[] = {
 	  "bucket edges to export; default 7 from 64 to 2048, or 13 from 32 to 4096 with detail "
 	  "medium and full",
 	  set_edges },
+	{ "history", 0, "TIME",
+	  "time that the page can look back, from 1 m to 24 h, or off; default 1 h; takes at most "
+	  "9 MiB",
+	  set_history },
+	{ "history-interval", 0, "TIME",
+	  "time between two readings for the history, from 1 s to 10 m; default 10 s",
+	  OPTION_DURATION(struct exporter, web.history.interval_s, 1, 600) },
 	{ "user", 0, "NAME", "user to switch to when started as root; default nobody",
 	  OPTION_TEXT(struct exporter, user) },
 	{ "once", 0, NULL, "print the metrics to stdout and exit",
@@ -104,6 +123,12 @@ static int parse(int argc, char **argv, struct exporter *e, struct err *err)
 	ret = ret ?: options_parse(argc, argv, &set, 1, err);
 	if (ret == OPTIONS_HELP)
 		usage(&set);
+	if (!ret && e->web.history.length_s / e->web.history.interval_s > HISTORY_INTERVALS_MAX)
+		ret = err_set(
+			err, -EINVAL,
+			"--history: %.0f s in intervals of %g s are more than %d: shorten it, or "
+			"lengthen --history-interval",
+			e->web.history.length_s, e->web.history.interval_s, HISTORY_INTERVALS_MAX);
 	if (!ret && optind < argc)
 		ret = err_set(err, -EINVAL, "unexpected argument '%.200s': see --help",
 			      argv[optind]);
@@ -173,7 +198,10 @@ static int check(const struct exporter *e, struct err *err)
 
 static int run_exporter(int argc, char **argv)
 {
-	struct exporter e = { .web.pin_dir = IBS_PIN_DIR, .user = "nobody" };
+	struct exporter e = { .web.pin_dir = IBS_PIN_DIR,
+			      .user = "nobody",
+			      .web.history = { .length_s = HISTORY_LENGTH_S,
+					       .interval_s = HISTORY_INTERVAL_S } };
 	struct err err = { "" };
 	int ret = parse(argc, argv, &e, &err);
 	int status = EXIT_USAGE;
@@ -195,8 +223,16 @@ static int run_exporter(int argc, char **argv)
 	return !ret ? EXIT_DONE : ret == -EINVAL ? EXIT_USAGE : status;
 }
 
+/*
+ * Every reading frees the one before. Keep that memory for it: faulting in megabytes again and again takes more CPU
+ * time than reading the counters.
+ */
+#define KEEP_FREE (16 << 20)
+
 int main(int argc, char **argv)
 {
+	mallopt(M_TRIM_THRESHOLD, KEEP_FREE);
+	mallopt(M_MMAP_THRESHOLD, 2 * KEEP_FREE);
 	output_start();
 	log_set_program("ibscope-exporter");
 	return output_end(run_exporter(argc, argv));

@@ -110,26 +110,62 @@ static void add_itlb(struct tlb_counts *to, const struct series *s)
 	}
 }
 
-static void add_counts(struct metrics_groups *all, struct metrics_packed *to, const struct group *g)
+static void add_counts(struct metrics_group *sum, const struct group *g, bool fetch)
 {
-	struct metrics_group sum;
-
-	metrics_unpack(all, to, true, &sum);
 	for (size_t i = 0; i < g->n_series; i++) {
 		const struct series *s = &g->series[i];
 
-		sum.count[s->op][s->src] += s->samples;
-		sum.ops[s->op][s->src] += s->ops;
-		sum.timed[s->src] += s->valid ? s->ops : 0;
-		sum.samples += s->samples;
-		if (all->fetch)
-			add_itlb(&sum.tlb, s);
+		sum->count[s->op][s->src] += s->samples;
+		sum->ops[s->op][s->src] += s->ops;
+		sum->timed[s->src] += s->valid ? s->ops : 0;
+		sum->samples += s->samples;
+		if (fetch)
+			add_itlb(&sum->tlb, s);
 		if (s->buckets)
-			metrics_buckets(&sum, s->src);
-		series_add(&sum.src[s->src], s);
+			metrics_buckets(sum, s->src);
+		series_add(&sum->src[s->src], s);
 	}
-	tlb_add(&sum.tlb, &g->tlb);
+	tlb_add(&sum->tlb, &g->tlb);
+}
+
+static void merge_source(struct metrics_group *to, const struct metrics_group *g, int src)
+{
+	__u64 *buckets = g->src[src].buckets ? metrics_buckets(to, src) : NULL;
+	struct series s = g->src[src];
+
+	for (int op = 0; op < IBS_LAYOUT_OPS; op++) {
+		to->count[op][src] += g->count[op][src];
+		to->ops[op][src] += g->ops[op][src];
+	}
+	to->timed[src] += g->timed[src];
+	for (int i = 0; buckets && i < IBS_LAT_BUCKETS; i++)
+		buckets[i] += s.buckets[i];
+	s.buckets = NULL;
+	series_add(&to->src[src], &s);
+}
+
+/* Several times faster than series by series. */
+static void merge(struct metrics_group *to, const struct metrics_group *g)
+{
+	to->samples += g->samples;
+	tlb_add(&to->tlb, &g->tlb);
+	for (int src = 0; src < IBS_SRC_N; src++)
+		if (g->src[src].samples)
+			merge_source(to, g, src);
+}
+
+static void add_packed(struct metrics_groups *all, struct metrics_packed *to, const struct group *g)
+{
+	const bool first = !to->counts;
+	struct metrics_group sum;
+
+	metrics_unpack(all, to, true, &sum);
+	add_counts(&sum, g, all->fetch);
 	metrics_pack(all, to, &sum);
+	if (all->sum && first)
+		merge(all->sum, &sum);
+	else if (all->sum)
+		add_counts(all->sum, g, all->fetch);
 }
 
 void metrics_groups_add(struct metrics_groups *all, const struct group *g,
@@ -138,7 +174,9 @@ void metrics_groups_add(struct metrics_groups *all, const struct group *g,
 	for (size_t i = 0; i < g->n_series && g->ended; i++)
 		all->ended += g->series[i].samples;
 	if (!g->ended)
-		add_counts(all, other ? get_other(all) : get_group(all, &g->key, name, false), g);
+		add_packed(all, other ? get_other(all) : get_group(all, &g->key, name, false), g);
+	else if (all->sum)
+		add_counts(all->sum, g, all->fetch);
 }
 
 void metrics_groups_free(struct metrics_groups *all)
@@ -147,6 +185,10 @@ void metrics_groups_free(struct metrics_groups *all)
 	free(all->group);
 	u64_map_free(&all->by_labels);
 	*all = (struct metrics_groups){
-		.by = all->by, .by_path = all->by_path, .coarse = all->coarse, .fetch = all->fetch
+		.by = all->by,
+		.by_path = all->by_path,
+		.coarse = all->coarse,
+		.fetch = all->fetch,
+		.sum = all->sum,
 	};
 }

@@ -63,12 +63,17 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	groups->by_path = src->meta->by_path;
 	groups->fetch = ibs_metric_of_fetch(src->meta->layout.metric);
 	groups->coarse = m->facts.self.coarse ? &m->opts : NULL;
+	groups->sum = xcalloc(1, sizeof(*groups->sum));
 	/* a group that is created or folded meanwhile can invalidate a reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
 		metrics_groups_free(groups);
+		memset(groups->sum, 0, sizeof(*groups->sum));
 		p.n = 0;
 		ret = counts_each(src->counts, take_group, &p, &counted, err);
 	}
+	metrics_pack(groups, &groups->whole, groups->sum);
+	free(groups->sum);
+	groups->sum = NULL;
 	reading_finish(reading, &counted, p.n);
 	m->facts.ended[event] = groups->ended;
 	if (!ret && groups->n)

@@ -228,6 +228,10 @@
 	X(WEB_ERRORS, "ibscope_exporter_config_reload_errors", COUNTER, "",                        \
 	  "Number of failed reloads of --web.config.file or its certificates.",                    \
 	  VALUE(self->config_errors))                                                              \
+	X(HISTORY, "ibscope_exporter_history_seconds", GAUGE, "seconds",                           \
+	  "Time that the history of the page covers.", VALUE(self->history_s))                     \
+	X(HISTORY_BYTES, "ibscope_exporter_history_bytes", GAUGE, "bytes",                         \
+	  "Memory of the history of the page.", VALUE(self->history_bytes))                        \
 	X(MAPPED, "ibscope_exporter_maps_mapped", GAUGE, "",                                       \
 	  "1 if counters are read from mapped memory, which costs no samples.",                    \
 	  VALUE(self->mapped))                                                                     \

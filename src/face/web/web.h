@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "metrics/metrics.h"
-#include "metrics/metrics.h"
+#include "metrics/metrics_history.h"
 
 struct web;
 
@@ -23,6 +23,7 @@ struct web_opts {
 	char telemetry_path[128];
 	char config_file[256]; /* "": neither TLS nor passwords */
 	struct metrics_opts metrics;
+	struct metrics_history_opts history;
 };
 
 /* For an option row: add an address. @opts: a struct web_opts. Return: 0 or -EINVAL with @err. */

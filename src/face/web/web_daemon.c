@@ -307,6 +307,8 @@ int web_listen_all(const struct web_opts *opts, struct web **out, struct err *er
 	ret = ret ?: web_check_telemetry_path(w->opts.telemetry_path, err);
 	if (!ret && *opts->config_file)
 		ret = read_config(w, err);
+	if (w->opts.history.length_s)
+		w->history = metrics_history_open(&w->opts.history);
 	w->scrapes = web_scrapes_open(w->opts.pin_dir, &w->opts.metrics, &w->self);
 	ret = ret ?: listen_all(w, err);
 	if (ret) {
@@ -354,6 +356,7 @@ static struct MHD_Daemon *start_daemon(struct web *w, int fd)
 
 int web_start(struct web *w, struct err *err)
 {
+	w->next_history_s = now_s();
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll_fd < 0)
 		return err_set(err, -errno, "epoll: %s", strerror(errno));
@@ -421,6 +424,8 @@ int web_timeout_ms(const struct web *w)
 
 	if (w->n_turns)
 		return 0;
+	if (w->history && (ms < 0 || ms > (w->next_history_s - now_s()) * 1000))
+		ms = fmax(w->next_history_s - now_s(), 0) * 1000;
 	if (auth_s >= 0 && (ms < 0 || auth_s * 1000 < ms))
 		ms = auth_s * 1000;
 	for (size_t i = 0; i < w->n_sockets; i++) {
@@ -447,10 +452,29 @@ static void check_password(struct web *w, double now)
 	resume(c);
 }
 
+/* Whether anybody reads or not; a reading that is not older than a second will do. */
+static void add_to_history(struct web *w, double now)
+{
+	const double every_s = w->opts.history.interval_s;
+	struct web_scrape *s;
+
+	if (!w->history || now < w->next_history_s)
+		return;
+	s = web_scrape_get(w->scrapes);
+	if (metrics_history_add(w->history, s->metrics))
+		w->next_history_s = fmax(w->next_history_s + every_s, now + every_s / 2);
+	else /* it has that one */
+		w->next_history_s = fmax(web_scrapes_due_s(w->scrapes), now + every_s / 10);
+	web_scrape_put(w->scrapes, s);
+	w->self.history_s = metrics_history_seconds(w->history);
+	w->self.history_bytes = metrics_history_bytes(w->history);
+}
+
 void web_run(struct web *w)
 {
 	double now = now_s();
 
+	add_to_history(w, now);
 	check_password(w, now);
 	w->turn_ends_s = thread_cpu_s() + TURN_S;
 	resume_all(w, WEB_WAITS_TURN);
@@ -478,6 +502,7 @@ void web_close(struct web *w)
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
 	web_scrapes_close(w->scrapes);
+	metrics_history_close(w->history);
 	web_auth_close(w->auth);
 	web_tls_put(w->tls);
 	free_config(w->config);

@@ -160,6 +160,46 @@ static enum MHD_Result snapshot(const struct request *r)
 	return answer_counters(r, METRICS_JSON, "application/json");
 }
 
+static ssize_t read_history(void *arg, uint64_t pos, char *to, size_t max)
+{
+	const size_t n = metrics_history_text_read(arg, to, max);
+
+	(void)pos;
+	return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void free_history(void *arg)
+{
+	metrics_history_text_close(arg);
+}
+
+/* The number in ?after=, or 0 if it is none: then the answer is all of it. */
+static __u64 history_after(const struct request *r)
+{
+	const char *text = MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, "after");
+	unsigned long long n;
+
+	return text && *text >= '0' && *text <= '9' && sscanf(text, "%19llu", &n) == 1 ? n : 0;
+}
+
+static enum MHD_Result history(const struct request *r)
+{
+	const bool gzip = wants_gzip(r);
+	struct metrics_history_text *t =
+		metrics_history_text_open(r->web->history, history_after(r), gzip);
+	struct MHD_Response *response = MHD_create_response_from_callback(
+		metrics_history_text_size(t), PIECE, read_history, t, free_history);
+
+	if (!response) {
+		metrics_history_text_close(t);
+		return MHD_NO;
+	}
+	if (gzip)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+	return answer(r, MHD_HTTP_OK, "application/json", response);
+}
+
 /* --- the rest --- */
 
 static enum MHD_Result healthy(const struct request *r)
@@ -207,6 +247,7 @@ static enum MHD_Result route(const struct request *r, const char *url)
 		{ "/", page },
 		{ "/-/healthy", healthy },
 		{ "/-/ready", ready },
+		{ "/api/history.json", history },
 		{ "/api/snapshot.json", snapshot },
 	};
 

@@ -186,6 +186,11 @@ struct web_scrape *web_scrape_get(struct web_scrapes *all)
 	return s;
 }
 
+double web_scrapes_due_s(const struct web_scrapes *all)
+{
+	return all->until_s;
+}
+
 void web_scrape_put(struct web_scrapes *all, struct web_scrape *s)
 {
 	if (s && !--s->users && s != all->latest)

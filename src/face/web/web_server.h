@@ -44,6 +44,8 @@ struct web {
 	struct web_tls *tls;	   /* NULL: plain HTTP */
 	struct web_scrapes *scrapes;
 	struct metrics_self self;
+	struct metrics_history *history; /* NULL: none */
+	double next_history_s;
 	int sockets[WEB_LISTEN_MAX];
 	size_t n_sockets;
 	struct MHD_Daemon *daemons[WEB_LISTEN_MAX];
@@ -143,6 +145,9 @@ struct web_scrapes *web_scrapes_open(const char *pin_dir, const struct metrics_o
  */
 struct web_scrape *web_scrape_get(struct web_scrapes *all);
 void web_scrape_put(struct web_scrapes *all, struct web_scrape *s); /* accepts NULL */
+
+/* When web_scrape_get() reads again: CLOCK_MONOTONIC. */
+double web_scrapes_due_s(const struct web_scrapes *all);
 
 /**
  * web_scrape_flat() - get the whole text

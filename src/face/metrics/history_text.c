@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Pieces are compressed once, for all clients; who takes no gzip gets them decompressed while they are sent. */
+#include "history_piece.h"
+#include "metrics_history.h"
+#include "base/std.h"
+
+#include <zlib.h>
+
+#define LEVEL 6
+
+struct history_piece *history_piece_new(const char *text, size_t n)
+{
+	struct history_piece *p;
+	z_stream z = {};
+	size_t room;
+
+	if (deflateInit2(&z, LEVEL, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		out_of_memory();
+	room = deflateBound(&z, n) + 16; /* with the empty block that ends at a byte */
+	p = xcalloc(1, sizeof(*p) + room);
+	z.next_in = (Bytef *)text;
+	z.avail_in = n;
+	z.next_out = p->data;
+	z.avail_out = room;
+	deflate(&z, Z_FULL_FLUSH);
+	p->n = room - z.avail_out;
+	deflateEnd(&z);
+	p->users = 1;
+	p->n_text = n;
+	p->crc = crc32(0, (const Bytef *)text, n);
+	return xrealloc(p, sizeof(*p) + p->n);
+}
+
+void history_piece_text(const struct history_piece *p, char *out)
+{
+	z_stream z = { .next_in = (Bytef *)p->data, .avail_in = p->n };
+
+	z.next_out = (Bytef *)out;
+	z.avail_out = p->n_text;
+	if (inflateInit2(&z, -15) != Z_OK)
+		out_of_memory();
+	inflate(&z, Z_SYNC_FLUSH);
+	inflateEnd(&z);
+}
+
+void history_piece_put(struct history_piece *p)
+{
+	while (p && !--p->users) {
+		struct history_piece *next = p->next;
+
+		free(p);
+		p = next;
+	}
+}
+
+/* --- a text of them --- */
+
+#define GZIP_HEADER  10
+#define GZIP_TRAILER (5 + 8) /* an empty last block, CRC, size */
+#define STORED	     5	     /* header of a block that is not compressed */
+#define STORED_MAX   65535
+
+enum stage { HEAD, PIECE, COMMA, TAIL, END };
+
+struct metrics_history_text {
+	bool gzip;
+	enum stage stage;
+	size_t at, size; /* in the stage; of the whole */
+	struct bytes {
+		unsigned char *s;
+		size_t n;
+	} head, tail;
+	struct history_piece *piece; /* the next to send */
+	struct history_piece *last;
+	const struct history_piece *inflated;
+	char *text; /* of that */
+};
+
+static void put_stored(struct bytes *b, const char *text, size_t n)
+{
+	do {
+		const size_t part = n < STORED_MAX ? n : STORED_MAX;
+		const unsigned char header[STORED] = { 0, part, part >> 8, ~part, ~part >> 8 };
+
+		b->s = xrealloc(b->s, b->n + STORED + part);
+		memcpy(b->s + b->n, header, STORED);
+		memcpy(b->s + b->n + STORED, text, part);
+		b->n += STORED + part;
+		text += part;
+		n -= part;
+	} while (n);
+}
+
+static void put_u32(unsigned char *to, __u32 v)
+{
+	for (int i = 0; i < 4; i++)
+		to[i] = v >> 8 * i;
+}
+
+static const unsigned char stored_comma[] = { 0, 1, 0, 0xfe, 0xff, ',' };
+static const unsigned char plain_comma[] = { ',' };
+
+/* The frame as a gzip file has it, and the CRC of all together. */
+static void frame_gzip(struct metrics_history_text *t, const struct history_frame *frame)
+{
+	static const unsigned char header[GZIP_HEADER] = { 0x1f, 0x8b, 8, [9] = 255 };
+	const Bytef *head = (const Bytef *)frame->head, *tail = (const Bytef *)frame->tail;
+	const size_t n_head = strlen(frame->head), n_tail = strlen(frame->tail);
+	__u32 crc = crc32(0, head, n_head), n = n_head + n_tail;
+	unsigned char *end;
+
+	t->head.s = xmemdup(header, sizeof(header));
+	t->head.n = sizeof(header);
+	put_stored(&t->head, frame->head, n_head);
+	for (const struct history_piece *p = t->piece; p; p = p == t->last ? NULL : p->next) {
+		crc = crc32_combine(crc, p->crc, p->n_text);
+		n += p->n_text;
+		if (p == t->last)
+			continue;
+		crc = crc32(crc, plain_comma, 1);
+		n++;
+	}
+	crc = crc32(crc, tail, n_tail);
+	put_stored(&t->tail, frame->tail, n_tail);
+	t->tail.s = xrealloc(t->tail.s, t->tail.n + GZIP_TRAILER);
+	end = t->tail.s + t->tail.n;
+	memcpy(end, (const unsigned char[]){ 1, 0, 0, 0xff, 0xff }, 5);
+	put_u32(end + 5, crc);
+	put_u32(end + 9, n);
+	t->tail.n += GZIP_TRAILER;
+}
+
+static size_t comma_size(const struct metrics_history_text *t)
+{
+	return t->gzip ? sizeof(stored_comma) : sizeof(plain_comma);
+}
+
+struct metrics_history_text *history_text_new(struct history_piece *first,
+					      struct history_frame frame, bool gzip)
+{
+	struct metrics_history_text *t = xcalloc(1, sizeof(*t));
+
+	t->gzip = gzip;
+	t->piece = t->last = first;
+	while (t->last && t->last->next)
+		t->last = t->last->next;
+	if (first)
+		first->users++;
+	if (gzip) {
+		frame_gzip(t, &frame);
+	} else {
+		t->head =
+			(struct bytes){ (unsigned char *)xstrdup(frame.head), strlen(frame.head) };
+		t->tail =
+			(struct bytes){ (unsigned char *)xstrdup(frame.tail), strlen(frame.tail) };
+	}
+	free(frame.head);
+	free(frame.tail);
+	t->size = t->head.n + t->tail.n;
+	for (const struct history_piece *p = first; p; p = p == t->last ? NULL : p->next)
+		t->size += (gzip ? p->n : p->n_text) + (p == t->last ? 0 : comma_size(t));
+	return t;
+}
+
+size_t metrics_history_text_size(const struct metrics_history_text *t)
+{
+	return t->size;
+}
+
+/* Kept between two calls only, so that slow clients take no memory. */
+static const void *inflate_piece(struct metrics_history_text *t)
+{
+	if (t->inflated != t->piece) {
+		free(t->text);
+		t->text = xrealloc(NULL, t->piece->n_text);
+		history_piece_text(t->piece, t->text);
+		t->inflated = t->piece;
+	}
+	return t->text;
+}
+
+static void drop_inflated(struct metrics_history_text *t)
+{
+	free(t->text);
+	t->text = NULL;
+	t->inflated = NULL;
+}
+
+static const void *stage_bytes(struct metrics_history_text *t, size_t *n)
+{
+	switch (t->stage) {
+	case HEAD:
+		*n = t->head.n;
+		return t->head.s;
+	case PIECE:
+		*n = !t->piece ? 0 : t->gzip ? t->piece->n : t->piece->n_text;
+		return !*n ? NULL : t->gzip ? t->piece->data : inflate_piece(t);
+	case COMMA:
+		*n = comma_size(t);
+		return t->gzip ? stored_comma : plain_comma;
+	default:
+		*n = t->tail.n;
+		return t->tail.s;
+	}
+}
+
+static void next_piece(struct metrics_history_text *t)
+{
+	struct history_piece *next = t->piece->next;
+
+	next->users++;
+	history_piece_put(t->piece);
+	t->piece = next;
+}
+
+static void next_stage(struct metrics_history_text *t)
+{
+	t->at = 0;
+	if (t->stage == PIECE && t->piece && t->piece != t->last) {
+		t->stage = COMMA;
+	} else if (t->stage == COMMA) {
+		next_piece(t);
+		t->stage = PIECE;
+	} else {
+		t->stage = t->stage == HEAD ? PIECE : t->stage == PIECE ? TAIL : END;
+	}
+}
+
+size_t metrics_history_text_read(struct metrics_history_text *t, char *to, size_t max)
+{
+	size_t done = 0;
+
+	while (done < max && t->stage != END) {
+		size_t n, part;
+		const char *s = stage_bytes(t, &n);
+
+		part = n - t->at < max - done ? n - t->at : max - done;
+		if (part)
+			memcpy(to + done, s + t->at, part);
+		done += part;
+		t->at += part;
+		if (t->at == n)
+			next_stage(t);
+	}
+	drop_inflated(t);
+	return done;
+}
+
+void metrics_history_text_close(struct metrics_history_text *t)
+{
+	history_piece_put(t->piece);
+	free(t->head.s);
+	free(t->tail.s);
+	free(t);
+}

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The history of the exporter: sums, gaps, counters that begin again, its limit of memory, and its text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ibscope/caps.h>
+#include <jansson.h>
+#include <zlib.h>
+
+#include "metrics/metrics_history.h"
+#include "metrics/metrics_private.h"
+
+#define SLOTS	500
+#define PERIOD	1000
+#define BEGIN_S 1000
+
+static struct layout layout;
+static __u64 *series;
+static struct ibs_slot_owner owners[SLOTS];
+static union {
+	struct ibs_state state;
+	struct ibs_cpu_state room[2];
+} counted;
+static struct ibs_meta meta;
+static struct counts counts;
+static struct metrics_self self;
+static struct metrics_history *history;
+static double now_s;
+
+static int up(void **state)
+{
+	(void)state;
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, IBS_CAPS_ZEN4);
+	series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
+	memset(owners, 0, sizeof(owners));
+	memset(&counted, 0, sizeof(counted));
+	self = (struct metrics_self){};
+	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS, .by = IBS_BY_CGROUP },
+				  .pid = 1,
+				  .starts = 1,
+				  .start_realtime_ns = 1 };
+	counts = (struct counts){ .series = series,
+				  .owners = owners,
+				  .state = &counted.state,
+				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
+				  .shards = 1,
+				  .max_slots = SLOTS,
+				  .has_ops = true,
+				  .layout = &layout };
+	now_s = BEGIN_S;
+	history = metrics_history_open(
+		&(struct metrics_history_opts){ .length_s = 3600, .interval_s = 10 });
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	free(series);
+	metrics_history_close(history);
+	return 0;
+}
+
+/* As the collector counts: @n samples of @cycles in the slot of a cgroup. */
+static void add(__u32 slot, int src, int cycles, __u64 n)
+{
+	__u64 *w = series + slot * layout.words +
+		   (layout.entry[IBS_LAYOUT_IDX(IBS_OP_KIND_LOAD, src)] & IBS_LAYOUT_WORD);
+
+	owners[slot].key.cgroup_id = slot;
+	owners[slot].used = slot ? 1 : 0;
+	w[IBS_PAIR_OPS] += n * PERIOD;
+	w[IBS_HIST_BUCKET + ibs_lat_bucket(cycles)] += n;
+	w[IBS_HIST_SUM] += n * cycles;
+	w[IBS_HIST_CYCLES] += n * cycles * PERIOD;
+	counted.state.cpu[0].seen += n;
+	counted.state.cpu[0].outcome[IBS_OUTCOME_AGGREGATED] += n;
+}
+
+/* The collector adds a slot to another one, and empties it. */
+static void fold(__u32 from, __u32 to)
+{
+	for (__u32 i = 0; i < layout.words; i++) {
+		series[to * layout.words + i] += series[from * layout.words + i];
+		series[from * layout.words + i] = 0;
+	}
+	owners[from].used = 0;
+}
+
+static void name(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	(void)arg;
+	memset(out, 0, sizeof(*out));
+	snprintf(out->cgroup, sizeof(out->cgroup), "/cgroup-%llu", g->key.cgroup_id);
+}
+
+static struct metrics *read_counts(void)
+{
+	static const struct metrics_opts opts;
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics *m;
+	struct err err = {};
+
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	m->facts.reading[0].time_ns = now_s * 1e9;
+	return m;
+}
+
+static void step_at(double seconds, bool collector)
+{
+	struct metrics *m;
+
+	now_s += seconds;
+	if (collector)
+		meta.status.time_ns = now_s * 1e9;
+	m = read_counts();
+	assert_true(metrics_history_add(history, m));
+	assert_false(metrics_history_add(history, m));
+	metrics_free(m);
+}
+
+static void step(void)
+{
+	step_at(10, true);
+}
+
+static char *text_of(__u64 after, bool gzip, size_t piece, size_t *n)
+{
+	struct metrics_history_text *t = metrics_history_text_open(history, after, gzip);
+	const size_t size = metrics_history_text_size(t);
+	char *text = malloc(size + piece + 1);
+	size_t got;
+
+	*n = 0;
+	while ((got = metrics_history_text_read(t, text + *n, piece)))
+		*n += got;
+	text[*n] = 0;
+	assert_int_equal(*n, size);
+	metrics_history_text_close(t);
+	return text;
+}
+
+static json_t *json_of(__u64 after)
+{
+	size_t n;
+	char *text = text_of(after, false, 777, &n);
+	json_t *j = json_loads(text, 0, NULL);
+
+	assert_non_null(j);
+	free(text);
+	return j;
+}
+
+static json_t *interval(json_t *j, size_t i)
+{
+	return json_array_get(json_object_get(j, "intervals"), i);
+}
+
+static __u64 number(const json_t *j, const char *key)
+{
+	return json_integer_value(json_object_get(j, key));
+}
+
+/* Member @i of a source of a cgroup in an interval; "": of all groups. Its buckets are added up as member 5. */
+static __u64 sum_of(json_t *j, size_t i, const char *cgroup, const char *src, size_t member)
+{
+	json_t *row, *names = json_array(), *in, *v;
+	__u64 sum = 0, id = -1;
+	size_t k, b;
+
+	json_array_foreach(json_object_get(j, "intervals"), k, in)
+		json_array_extend(names, json_object_get(in, "names"));
+	json_array_foreach(names, k,
+			   row) if (!strcmp(json_string_value(json_object_get(row, "cgroup")),
+					    cgroup)) id = number(row, "id");
+	if (!strcmp(cgroup, "rest"))
+		id = 0;
+	json_array_foreach(json_object_get(interval(j, i), "groups"), k, row)
+	{
+		json_t *s = json_object_get(json_object_get(row, "sources"), src);
+
+		if ((*cgroup && number(row, "id") != id) || !s)
+			continue;
+		if (member < 5)
+			sum += json_integer_value(json_array_get(s, member));
+		json_array_foreach(json_array_get(s, 5), b, v) sum +=
+			member == 5 && b % 2 ? json_integer_value(v) : 0;
+	}
+	json_decref(names);
+	return sum;
+}
+
+static void test_differences(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	add(1, IBS_SRC_DRAM, 300, 1000);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 5);
+	add(1, IBS_SRC_DRAM, 900, 2);
+	add(2, IBS_SRC_L3, 50, 3);
+	step();
+	add(1, IBS_SRC_L2, 12, 1);
+	step();
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 2);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 0), 7);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 1), 7);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 2), 5 * 300 + 2 * 900);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 3), 7 * PERIOD);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 4), (5 * 300 + 2 * 900) * PERIOD);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 5), 7);
+	assert_int_equal(sum_of(j, 0, "/cgroup-2", "l3", 0), 3);
+	assert_int_equal(sum_of(j, 0, "rest", "l3", 0), 0);
+	assert_int_equal(number(json_object_get(interval(j, 0), "ledger"), "seen"), 10);
+	/* a group that did nothing has no row */
+	assert_int_equal(json_array_size(json_object_get(interval(j, 1), "groups")), 1);
+	assert_int_equal(sum_of(j, 1, "/cgroup-1", "l2", 0), 1);
+	assert_true(json_real_value(json_object_get(interval(j, 1), "begin_s")) == BEGIN_S + 20);
+	assert_true(json_real_value(json_object_get(interval(j, 1), "end_s")) == BEGIN_S + 30);
+	assert_true(metrics_history_seconds(history) == 20);
+	json_decref(j);
+}
+
+static void expect_gap(json_t *j, size_t i, double begin_s, double end_s, const char *why)
+{
+	json_t *gap = interval(j, i);
+
+	assert_string_equal(json_string_value(json_object_get(gap, "gap")), why);
+	assert_true(json_real_value(json_object_get(gap, "begin_s")) == begin_s);
+	if (end_s)
+		assert_true(json_real_value(json_object_get(gap, "end_s")) == end_s);
+}
+
+static void test_unread(void **state)
+{
+	struct metrics *m = metrics_read_nothing(METRICS_FAILED, "no permission", &self);
+	json_t *j;
+
+	(void)state;
+	metrics_history_add(history,
+			    m); /* before anything was read there is nothing that could lack */
+	add(1, IBS_SRC_DRAM, 300, 1);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 2);
+	step();
+	metrics_history_add(history, m);
+	add(1, IBS_SRC_DRAM, 300, 4);
+	metrics_history_add(history, m);
+	j = json_of(0);
+	expect_gap(j, 1, BEGIN_S + 20, 0, "no permission");
+	json_decref(j);
+	step();
+	j = json_of(0);
+	expect_gap(j, 1, BEGIN_S + 20, BEGIN_S + 30, "no permission");
+	json_decref(j);
+	add(1, IBS_SRC_DRAM, 300, 8);
+	step();
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 3);
+	assert_int_equal(sum_of(j, 0, "", "dram", 0), 2);
+	expect_gap(j, 1, BEGIN_S + 20, BEGIN_S + 30, "no permission");
+	assert_int_equal(sum_of(j, 2, "", "dram", 0), 8);
+	assert_true(metrics_history_seconds(history) == 20);
+	json_decref(j);
+	metrics_free(m);
+}
+
+static void test_began_again(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	add(1, IBS_SRC_DRAM, 300, 100);
+	step();
+	/* another collector, from zero, which has already counted more */
+	memset(series, 0, sizeof(*series) * SLOTS * layout.words);
+	memset(&counted, 0, sizeof(counted));
+	add(1, IBS_SRC_DRAM, 300, 150);
+	meta.start_realtime_ns++;
+	step();
+	/* less than before, whatever the reason */
+	memset(series, 0, sizeof(*series) * SLOTS * layout.words);
+	memset(&counted, 0, sizeof(counted));
+	add(1, IBS_SRC_DRAM, 300, 7);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 3);
+	meta.starts++; /* the same counters go on */
+	step();
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 2);
+	expect_gap(j, 0, BEGIN_S + 10, BEGIN_S + 30, "the counters began again");
+	assert_int_equal(sum_of(j, 1, "", "dram", 0), 3);
+	assert_true(json_is_true(json_object_get(interval(j, 1), "partial")));
+	json_decref(j);
+}
+
+/* What was not sampled is a gap; what was sampled and had nothing is zero. */
+static void test_silence(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	add(1, IBS_SRC_DRAM, 300, 100);
+	step();
+	step();
+	add(1, IBS_SRC_DRAM, 300, 5);
+	now_s += 2;
+	meta.status.time_ns = now_s * 1e9;
+	step_at(8, false); /* the collector died 8 s ago */
+	step_at(10, false);
+	for (int i = 0; i < 1000; i++) /* which does not fill the history */
+		step_at(10, false);
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 3);
+	assert_int_equal(json_array_size(json_object_get(interval(j, 0), "groups")), 0);
+	assert_true(json_is_false(json_object_get(interval(j, 0), "partial")));
+	assert_int_equal(sum_of(j, 1, "", "dram", 0), 5);
+	assert_true(json_is_true(json_object_get(interval(j, 1), "partial")));
+	expect_gap(j, 2, BEGIN_S + 30, now_s, "the collector is not running");
+	json_decref(j);
+	meta.status.governor_state = GOVERNOR_STATE_STOPPED;
+	step();
+	j = json_of(0);
+	expect_gap(j, 3, now_s - 10, now_s, "sampling is stopped");
+	json_decref(j);
+}
+
+/* Groups that end or make way for others, and come back. */
+static void test_folded(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	owners[9].used = IBS_SLOT_ENDED;
+	add(1, IBS_SRC_DRAM, 300, 100);
+	add(2, IBS_SRC_DRAM, 300, 100);
+	add(3, IBS_SRC_DRAM, 300, 100);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 5);
+	fold(1, 9); /* gone */
+	add(2, IBS_SRC_DRAM, 300, 7);
+	fold(2, 9); /* and back */
+	add(2, IBS_SRC_DRAM, 300, 11);
+	add(3, IBS_SRC_DRAM, 300, 13);
+	fold(3, 4); /* to another group */
+	add(4, IBS_SRC_DRAM, 300, 1);
+	step();
+	j = json_of(0);
+	assert_int_equal(sum_of(j, 0, "", "dram", 0), 5 + 7 + 11 + 13 + 1);
+	assert_int_equal(sum_of(j, 0, "", "dram", 5), 5 + 7 + 11 + 13 + 1);
+	json_decref(j);
+	add(2, IBS_SRC_DRAM, 300, 2);
+	step();
+	j = json_of(0);
+	assert_int_equal(sum_of(j, 1, "/cgroup-2", "dram", 0), 2);
+	assert_int_equal(sum_of(j, 1, "", "dram", 0), 2);
+	json_decref(j);
+}
+
+static unsigned int chance(unsigned int n)
+{
+	static unsigned int x = 1;
+
+	x = x * 1103515245 + 12345;
+	return (x >> 8) % n;
+}
+
+static void fill(unsigned int n_groups, unsigned int each)
+{
+	for (unsigned int slot = 1; slot <= n_groups; slot++)
+		for (unsigned int i = 0; i < each; i++)
+			add(slot, chance(2) ? IBS_SRC_DRAM : IBS_SRC_L3, 1 + chance(3000),
+			    1 + chance(slot));
+}
+
+static void test_budget(void **state)
+{
+	const size_t limit = 400000;
+	__u64 after_s = 0, before, most = 0;
+	double length_s;
+	json_t *j, *in;
+	size_t k;
+
+	(void)state;
+	metrics_history_close(history);
+	history = metrics_history_open(&(struct metrics_history_opts){
+		.length_s = 600, .interval_s = 10, .bytes = limit });
+	step();
+	for (int i = 0; i < 150; i++) {
+		fill(400, 20);
+		before = counted.state.cpu[0].seen;
+		step();
+		fill(i % 7, 3);
+		after_s = counted.state.cpu[0].seen - before;
+		step();
+	}
+	assert_true(metrics_history_bytes(history) <
+		    limit + 20000 /* its frame and ids */ + (4 << 20));
+	j = json_of(0);
+	assert_true(number(j, "bytes") < number(j, "bytes_limit"));
+	length_s = metrics_history_seconds(history);
+	assert_true(length_s >= 600 && length_s <= 660);
+	json_array_foreach(json_object_get(j, "intervals"), k, in)
+	{
+		/* each adds up to the whole, and a later one has as many groups again */
+		assert_int_equal(sum_of(j, k, "", "dram", 0) + sum_of(j, k, "", "l3", 0),
+				 number(json_object_get(in, "ledger"), "aggregated"));
+		assert_int_equal(sum_of(j, k, "", "dram", 5), sum_of(j, k, "", "dram", 1));
+		if (k % 2)
+			most = number(in, "left_out") > most ? number(in, "left_out") : most;
+	}
+	k = json_array_size(json_object_get(j, "intervals"));
+	assert_int_equal(number(json_object_get(interval(j, k - 1), "ledger"), "seen"), after_s);
+	assert_true(most > 100 && most < 400);
+	json_decref(j);
+	/* where an interval without rows is too much, the oldest go */
+	metrics_history_close(history);
+	history = metrics_history_open(&(struct metrics_history_opts){
+		.length_s = 600, .interval_s = 10, .bytes = 20000 });
+	for (int i = 0; i < 100; i++) {
+		fill(400, 5);
+		step();
+	}
+	assert_in_range(metrics_history_seconds(history), 60, 500);
+	j = json_of(0);
+	assert_in_range(json_array_size(json_object_get(j, "intervals")), 6, 50);
+	json_decref(j);
+}
+
+/* The page asks for what it lacks, and gets all if that is gone. */
+static void test_text(void **state)
+{
+	struct metrics_history_text *slow;
+	char *plain, *packed, *unpacked, early[100];
+	size_t n, n_packed;
+	z_stream z = {};
+	json_t *j;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		fill(20, 5);
+		step();
+	}
+	plain = text_of(0, false, 65536, &n);
+	packed = text_of(0, true, 100, &n_packed);
+	assert_true(n_packed < n / 2);
+	unpacked = calloc(1, n + 100);
+	z.next_in = (Bytef *)packed;
+	z.avail_in = n_packed;
+	z.next_out = (Bytef *)unpacked;
+	z.avail_out = n + 100;
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END); /* also checks CRC and size */
+	assert_int_equal(z.total_out, n);
+	inflateEnd(&z);
+	/* but for the time of the request */
+	assert_string_equal(strstr(plain, "\"source_members"),
+			    strstr(unpacked, "\"source_members"));
+	free(packed);
+	free(unpacked);
+	free(plain);
+	slow = metrics_history_text_open(history, 0, false);
+	n = metrics_history_text_size(slow) - metrics_history_text_read(slow, early, sizeof(early));
+	for (int i = 0; i < 1000; i++) {
+		fill(5, 1);
+		step();
+	}
+	while ((n_packed = metrics_history_text_read(slow, early, sizeof(early))))
+		n -= n_packed;
+	assert_int_equal(n, 0);
+	metrics_history_text_close(slow);
+	j = json_of(0);
+	assert_in_range(json_array_size(json_object_get(j, "intervals")), 360, 391);
+	n = number(interval(j, json_array_size(json_object_get(j, "intervals")) - 1), "number");
+	json_decref(j);
+	j = json_of(n - 2);
+	assert_int_equal(number(j, "after"), n - 2);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 2);
+	json_decref(j);
+	j = json_of(n);
+	assert_int_equal(number(j, "after"), n);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 0);
+	json_decref(j);
+	for (int i = 0; i < 2; i++) {
+		j = json_of(i ? n + 1 : 3);
+		assert_int_equal(number(j, "after"), 0);
+		assert_true(json_array_size(json_object_get(j, "intervals")) >= 360);
+		json_decref(j);
+	}
+}
+
+static void test_off(void **state)
+{
+	struct metrics_history *h = history;
+	json_t *j;
+
+	(void)state;
+	history = NULL;
+	j = json_of(0);
+	history = h;
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 0);
+	assert_true(json_real_value(json_object_get(j, "length_s")) == 0);
+	json_decref(j);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_differences), TEST(test_unread), TEST(test_began_again),
+		TEST(test_silence),	TEST(test_folded), TEST(test_budget),
+		TEST(test_text),	TEST(test_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
