@@ -136,7 +136,7 @@ $(BPF_O)/%.skel.h: $(BPF_O)/%.bpf.o
 # security policies.
 page := src/face/view/page
 $(O)/html_report.js: $(page)/base.js $(sort $(wildcard src/face/html/page/*.js))
-$(O)/web_page.js: $(page)/base.js src/face/web/page/page.js
+$(O)/web_page.js: $(page)/base.js src/face/web/page/page.js src/face/web/page/history.js src/face/web/page/start.js
 $(O)/web_page.css: $(page)/style.css src/face/web/page/page.css
 $(O)/html_report.js $(O)/web_page.js $(O)/web_page.css:
 	$(Q)mkdir -p $(@D)

@@ -54,10 +54,10 @@ class Seen(test_exporter.Collected):
         self.assertIn('aggregated', dom)
         self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//|style="')
         rows = re.findall(r'<tr data-samples="(\d+)"([^>]*)>(.*?)</tr>', dom, re.S)
-        # of each container: name, samples, miss cycles, share, trend, memory, remote, TLB walks, p50, p99
+        # of each container: name, samples, miss cycles, share, trend, change, memory, remote, TLB walks, p50, p99
         cells = re.findall(r'<td[^>]*>(.*?)</td>', rows[0][2])
-        self.assertEqual(len(cells), 10)
-        self.assertRegex(' '.join(cells[i] for i in (1, 2, 5, 6, 7)), r'^[\d,]+ [\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
+        self.assertEqual(len(cells), 11)
+        self.assertRegex(' '.join(cells[i] for i in (1, 2, 6, 7, 8)), r'^[\d,]+ [\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
         self.assertIn('total', rows[-1][1])
         self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
         # of fetches: name, samples, fetches a second, six outcomes, page walks, mean latency

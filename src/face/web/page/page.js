@@ -70,17 +70,9 @@ function addTo(sum, c) {
 	});
 	sum.walks += c.tlb.l2_miss_ops;
 }
-/* The parts that a table adds up: the intervals of the window, or everything since the counters of @d began. */
-function windowOf(d, of) {
-	const want = +id('window').value, list = intervals.filter(i => i.end > d.time_s - want && i.end <= d.time_s);
-	if (!want || !list.length)
-		return { parts: [d.containers], seconds: Math.max(Date.now() / 1000 - d.start_s, 1e-9), text: want ? 'Since the counters began, until there are two readings.' : 'Since the counters began.' };
-	const length = list.reduce((n, i) => n + i.end - i.begin, 0);
-	return { parts: list.map(i => i[of]), seconds: length, text: `The last ${time(length)}.` };
-}
-function groups(w) {
+function groups(parts) {
 	const all = new Map();
-	for (const part of w.parts)
+	for (const part of parts)
 		for (const c of part) {
 			let g = all.get(keyOf(c));
 			if (!g)
@@ -89,16 +81,10 @@ function groups(w) {
 		}
 	return [...all.values()].filter(g => g.sum.samples);
 }
+const cyclesOf = c => Object.entries(c.sources).reduce((n, [name, s]) => n + (source === null || D.sources[source] === name ? missCycles(s) : 0), 0);
 /* Miss cycles per second of each interval, oldest first; @keys: only these groups. */
 function trend(keys) {
-	const d = frozen || latest;
-	return intervals.filter(i => i.end <= d.time_s).map(i => {
-		const sum = sums();
-		for (const c of i.containers)
-			if (!keys || keys.has(keyOf(c)))
-				addTo(sum, c);
-		return sum.cycles / (i.end - i.begin);
-	});
+	return within(...span()).map(i => i.containers.reduce((n, c) => n + (!keys || keys.has(c.key ||= keyOf(c)) ? cyclesOf(c) : 0), 0) / (i.end - i.begin));
 }
 
 const className = () => source === null ? 'Memory' : D.sources[source];
@@ -107,7 +93,8 @@ const columns = () => [
 	{ key: 'samples', title: 'Samples', css: 'wide', width: 64 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
 	{ key: null, title: 'Share, by source', css: 'mix', width: 122 },
-	{ key: null, title: 'Trend, 10 min', css: 'mid left', width: 100 },
+	{ key: null, title: 'Trend, ' + time(span()[1] - span()[0]), css: 'mid left', width: 100 },
+	{ key: null, title: 'Change, %', css: 'mid', width: 62 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 54 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
 	{ key: 'walks', title: 'TLB walk, %', css: 'wide', width: 52 },
@@ -115,7 +102,7 @@ const columns = () => [
 	{ key: 'p99', title: className() + ' p99', css: '', width: 60 },
 ];
 function drawTable(w) {
-	const want = id('filter').value.toLowerCase(), list = groups(w), cols = columns(), table = id('rows');
+	const want = id('filter').value.toLowerCase(), list = groups(w.parts), old = new Map(w.before ? groups(w.before.parts).map(g => [g.key, g]) : []), cols = columns(), table = id('rows');
 	const all = list.reduce((n, g) => n + g.sum.cycles, 0), max = Math.max(...list.map(g => g.sum.cycles), 1e-9), scale = scaleOf(max / w.seconds);
 	const focus = document.activeElement?.dataset?.key;
 	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
@@ -131,10 +118,11 @@ function drawTable(w) {
 		chosen = shown.length ? shown[0].key : null;
 	const add = (name, sum, keys, attributes) => {
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v), total = attributes.class === 'total';
+		const change = changeOf(sum, merged([...old.values()].filter(g => !keys || keys.has(g.key))), w);
 		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, scale.text(sum.cycles / w.seconds)),
 			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
-			cell(4, sparkline(trend(keys), 92, 18) || ''), cell(5, percent(sum.memory, sum.cycles)), cell(6, percent(sum.remote, sum.cycles)),
-			cell(7, percent(sum.walks, sum.accesses)), cell(8, cyclesText(latencyAt(sum.buckets, .5))), cell(9, cyclesText(latencyAt(sum.buckets, .99))));
+			cell(4, sparkline(trend(keys), 92, 18) || ''), html('td', { class: cols[5].css + change.css }, change.text), cell(6, percent(sum.memory, sum.cycles)),
+			cell(7, percent(sum.remote, sum.cycles)), cell(8, percent(sum.walks, sum.accesses)), cell(9, cyclesText(latencyAt(sum.buckets, .5))), cell(10, cyclesText(latencyAt(sum.buckets, .99))));
 	};
 	const merged = parts => {
 		const sum = sums();
@@ -155,7 +143,7 @@ function drawTable(w) {
 	table.querySelector('tbody').replaceChildren(...body);
 	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
 	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. p50 and p99 are latencies of ${className().toLowerCase()} ` +
-		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale, and begins when this page was opened.';
+		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale.' + (w.before ? ` Change is against the ${time(w.before.seconds)} before; ~ is within the noise of sampling.` : '');
 	return list.find(g => g.key === chosen);
 }
 function sortBy(key) {
@@ -164,10 +152,10 @@ function sortBy(key) {
 	draw();
 }
 
-/* Latency over the last ten minutes, log scale, coloured by miss cycles. */
+/* Latency over the same time as the trends, log scale, coloured by miss cycles. */
 function drawHeat(g) {
-	const holder = id('heat'), width = Math.max(280, holder.clientWidth), left = 42, top = 6, height = 216, w = width - left - 8, d = frozen || latest;
-	const list = intervals.filter(i => i.end <= d.time_s).map(i => ({ ...i, c: i.containers.find(c => keyOf(c) === g.key) }));
+	const holder = id('heat'), width = Math.max(280, holder.clientWidth), left = 42, top = 6, height = 216, w = width - left - 8, [begin, end] = span();
+	const list = within(begin, end).map(i => ({ ...i, c: i.containers.find(c => (c.key ||= keyOf(c)) === g.key) }));
 	const heat = list.map(i => {
 		const column = new Float64Array(L);
 		for (const [name, s] of Object.entries(i.c?.sources || {})) {
@@ -181,14 +169,14 @@ function drawHeat(g) {
 		return column;
 	});
 	const used = D.edges.map((_, b) => b).filter(b => heat.some(column => column[b]));
-	id('read').textContent = heat.length ? '' : 'The chart begins with the second reading.';
+	id('read').textContent = heat.length ? '' : intervals.length ? 'Nothing was sampled in this time.' : 'The chart begins with the second reading.';
 	if (!used.length) {
 		holder.replaceChildren();
 		id('heat-ramp').replaceChildren();
 		return;
 	}
 	const first = used[0], last = used[used.length - 1], log = v => Math.log2(Math.max(v, 1)), low = log(lowEdge(first)), high = Math.max(log(D.edges[last]), low + 1);
-	const length = Math.min(KEEP_S, Math.max(60, d.time_s - list[0].begin)), x = t => left + w * Math.max(0, 1 - (d.time_s - t) / length);
+	const length = end - begin, x = t => left + w * Math.max(0, Math.min(1, (t - begin) / length));
 	const y = v => top + Math.round((high - log(v)) / (high - low) * height), r = ramp(Math.max(...heat.map(column => Math.max(...column)))), paths = Array(9).fill('');
 	heat.forEach((column, i) => {
 		const x0 = Math.round(x(list[i].begin)), x1 = Math.max(x0 + 1, Math.round(x(list[i].end)));
@@ -196,12 +184,14 @@ function drawHeat(g) {
 			if (column[b])
 				paths[r.of(column[b])] += box(x0, y(D.edges[b]), x1 - x0, Math.max(1, (b === first ? top + height : y(lowEdge(b) - 1)) - y(D.edges[b])));
 	});
-	const s = picture(width, height + top + 22, { role: 'img', 'aria-label': `Latency of ${g.name} over the last ${time(length)}` });
+	const s = picture(width, height + top + 22, { role: 'img', 'aria-label': `Latency of ${g.name} over ${range || past.on ? `${time(length)} up to ${wall(end)}` : `the last ${time(length)}`}` });
 	s.append(svg('path', { class: 'plot', d: box(left, top, w, height) }), ...paths.map((p, i) => svg('path', { class: 'a' + i, d: p, 'shape-rendering': 'crispEdges' })));
 	for (let v = 2 ** Math.ceil(low); v <= D.edges[last]; v *= 2)
 		s.append(svg('path', { class: 'axis', d: `M${left - 4} ${y(v) + .5}h4` }), svg('text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, count(v)));
-	for (let i = 0; i <= 4; i++)
-		s.append(svg('text', { x: left + w * i / 4, y: top + height + 16, 'text-anchor': i === 0 ? 'start' : i === 4 ? 'end' : 'middle' }, i === 4 ? 'now' : MINUS + time(length * (1 - i / 4))));
+	const steps = w < 380 ? 2 : 4;
+	for (let i = 0; i <= steps; i++)
+		s.append(svg('text', { x: left + w * i / steps, y: top + height + 16, 'text-anchor': i === 0 ? 'start' : i === steps ? 'end' : 'middle' },
+			past.on ? wall(begin + length * i / steps) : i === steps ? 'now' : MINUS + time(length * (1 - i / steps))));
 	holder.replaceChildren(s);
 	id('heat-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'));
 }
@@ -262,7 +252,7 @@ function drawFetches(d) {
 	id('fetch-rows').querySelector('thead tr').replaceChildren(...cells.map(([name, c]) => html('th', { scope: 'col', class: c }, name)));
 	id('fetch-rows').querySelector('tbody').replaceChildren(...[...list, total].map(g => html('tr', { 'data-fetches': g.samples, class: g === total ? 'total' : null },
 		...cells.map(([, c, text], k) => html('td', { class: c }, k ? text(g) : nameOf(g.name, 'span'))))));
-	id('fetch-note').textContent = `${w.text} One sample per ${period(d)} fetches. Percentages are shares of the row’s fetches; latencies are core cycles of completed fetches. ${ledgerText(d.ledger)}`;
+	id('fetch-note').textContent = `${w.text} One sample per ${period(d)} fetches. Percentages are shares of the row’s fetches; latencies are core cycles of completed fetches. ${ledgerText(ledgerOf(d, 'fetchLedger'))}`;
 }
 
 /* ---- the collector ---- */
@@ -315,7 +305,7 @@ function drawLedger(l) {
 	if (sum !== l.seen)
 		add('difference: a bug', l.seen - sum, 'bad');
 	id('ledger').querySelector('tbody').replaceChildren(...rows);
-	id('ledger-line').textContent = ledgerText(l);
+	id('ledger-line').textContent = (range ? `${wall(range[0])} to ${wall(range[1])}: ` : '') + ledgerText(l);
 }
 const WHY = { budget: 'the cost exceeded the budget', throttled: 'the kernel throttled sampling', kernel_limit: 'near the kernel’s limit of samples',
 	bpf_slow: 'the BPF program took too long', memory: 'the collector used too much memory', calm: 'returning to the configured period' };
@@ -329,7 +319,7 @@ function warnings(d) {
 	else if (d.orphaned)
 		list.push(`The collector was killed ${time(d.age_s)} ago. Sampling continues without a governor: start it again, or run ibscope ctl stop.`);
 	else if (!d.alive)
-		list.push(`The collector stopped updating ${time(d.age_s)} ago. The values were counted before.`);
+		list.push(`The collector stopped updating ${time(d.age_s)} ago. ` + (shown().length ? `The history ends at ${wall(lastEnd())}.` : 'The values were counted before.'));
 	if (stopped(g))
 		list.push(`Sampling is stopped (${why}); next try in ${time(g.retry_s || 0)}. The values were counted before.`);
 	else if (d.alive && stopped(d.fetch?.governor))
@@ -366,41 +356,15 @@ function draw() {
 		return;
 	id('ops').hidden = isFetch(d);
 	id('legend').hidden = isFetch(d);
+	drawTime();
 	if (!isFetch(d)) {
 		const w = windowOf(d, 'containers');
 		drawLegend();
 		drawChosen(drawTable(w), w);
 	}
 	drawFetches(fetchesOf(d));
-	drawLedger(d.ledger);
+	drawLedger(ledgerOf(d, 'ledger'));
+	id('window').disabled = range !== null || !shown().length;
+	id('window').value = shown().length ? menu : '0';
 	drawFacts(d);
 }
-async function poll() {
-	try {
-		const r = await fetch('api/snapshot.json', { cache: 'no-store' });
-		if (!r.ok)
-			throw new Error((await r.text()).trim() || `HTTP status ${r.status}`);
-		const d = await r.json();
-		d.read_ms = Date.now();
-		if (latest && latest.collector && d.collector && d.time_s > latest.time_s)
-			intervals.push({ begin: latest.time_s, end: d.time_s, containers: isFetch(d) ? [] : since(d, latest, 'sources'), fetches: since(fetchesOf(d), fetchesOf(latest), 'fetches') });
-		while (intervals.length && !frozen && d.time_s - intervals[0].end > KEEP_S)
-			intervals.shift();
-		latest = d;
-		draw();
-	} catch (e) {
-		id('state').className = 'bad';
-		id('state').textContent = 'no response from the exporter';
-		id('band').hidden = false;
-		id('band').textContent = String(e.message || e);
-	}
-	setTimeout(poll, !intervals.length ? FIRST_MS : document.hidden ? 4 * EVERY_MS : EVERY_MS);
-}
-id('window').onchange = id('filter').oninput = draw;
-id('freeze').onclick = () => {
-	frozen = frozen ? null : latest;
-	id('freeze').setAttribute('aria-pressed', frozen !== null);
-	draw();
-};
-addEventListener('resize', draw);
-poll();
