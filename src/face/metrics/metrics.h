@@ -66,7 +66,7 @@ struct metrics_self {
 	__u64 connections, crowded_out;
 	__u64 passwords_checked, passwords_wrong;
 	__u64 config_errors; /* failed reloads of certificates and passwords */
-	double history_s;     /* that the history covers */
+	double history_s;    /* that the history covers */
 	size_t history_bytes;
 	bool mapped;
 	bool coarse;  /* histograms are kept only at the exported edges */

@@ -112,7 +112,7 @@ static __u64 epoch_of(const struct metrics_history *h, __u64 number)
 /* Names are written once in an epoch, so that epochs go as a whole, but never the newest one. */
 static void drop_oldest(struct metrics_history *h)
 {
-	while (h->n > h->keep + h->epoch || h->bytes > h->opts.bytes) {
+	while (h->first && (h->n > h->keep + h->epoch || h->bytes > h->opts.bytes)) {
 		const __u64 epoch = h->first->epoch;
 
 		if (epoch == h->last->epoch)

@@ -42,7 +42,8 @@ struct metrics_groups {
 	/* histograms have only these edges; NULL: all buckets */
 	const struct metrics_opts *coarse;
 	__u64 ended; /* samples of groups that have no series any more */
-	struct metrics_group *sum; /* while reading: of all groups, ended ones too; NULL: not wanted */
+	struct metrics_group
+		*sum; /* while reading: of all groups, ended ones too; NULL: not wanted */
 	struct metrics_packed whole; /* the same after it */
 	struct metrics_packed *group;
 	size_t n, room;
