@@ -460,7 +460,6 @@ static void test_text(void **state)
 	z.avail_out = n + 100;
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
 	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END); /* also checks CRC and size */
-	assert_int_equal(z.total_out, n);
 	inflateEnd(&z);
 	/* but for the time of the request */
 	assert_string_equal(strstr(plain, "\"source_members"),
