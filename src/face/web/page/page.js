@@ -244,7 +244,15 @@ function drawFetches(d) {
 	for (const c of w.parts.flat())
 		all.set(keyOf(c), add(all.get(keyOf(c)) || { ...zero(), name: title(c), path: c.cgroup || '' }, c));
 	const total = w.parts.flat().reduce(add, { ...zero(), name: 'Total' }), scale = scaleOf(total.n / w.seconds);
-	const list = [...all.values()].sort((a, b) => b.n - a.n).filter(g => g.samples && (!want || (g.name + ' ' + g.path).toLowerCase().includes(want))).slice(0, ROWS);
+	const some = [...all.values()].sort((a, b) => b.n - a.n).filter(g => g.samples);
+	const list = some.filter(g => !want || (g.name + ' ' + g.path).toLowerCase().includes(want)).slice(0, ROWS), rest = some.filter(g => !list.includes(g));
+	if (rest.length)
+		list.push(rest.reduce((to, g) => {
+			for (const key of ['samples', 'n', 'sum', 'valid', 'walks'])
+				to[key] += g[key];
+			g.of.forEach((v, k) => to.of[k] += v);
+			return to;
+		}, { ...zero(), name: `other (${rest.length})` }));
 	const css = k => k === 0 || k === 5 ? 'wide' : k < 4 ? 'mid' : '';
 	const cells = [['Container', '', g => g.name], ['Samples', 'wide', g => count(g.samples)], [`Fetches, ${scale.prefix}/s`, '', g => scale.text(g.n / w.seconds)],
 		...OUTCOMES.map(([name], k) => [name + ', %', css(k), g => percent(g.of[k], g.n)]), ['ITLB walk, %', '', g => percent(g.walks, g.n, 2)],
