@@ -46,6 +46,7 @@ class Scraper(threading.Thread):
         super().__init__(daemon=True)
         self.build, self.falls, self.scrapes, self.failed, self.refused = build, [], 0, [], 0
         self.last, self.start_time = {}, None
+        self.anew = False
         self.done = threading.Event()
         self.start()
 
@@ -55,6 +56,9 @@ class Scraper(threading.Thread):
             found = dict(COUNTER.findall(p.stdout))
             if not found and REFUSED in p.stdout + p.stderr:
                 self.refused += 1
+                continue
+            # one that starts from zero removes the pins before it makes its own
+            if not found and self.anew and 'no collector has pinned its maps' in p.stderr:
                 continue
             if not found:
                 self.failed.append(p.stdout[:200] + p.stderr)
@@ -144,6 +148,8 @@ class Upgrade(unittest.TestCase):
             last = self.snapshot(BUILD)['ledger']
             self.assertGreater(last['seen'], seen)
             resumes = same or build == BUILD
+            for s in scrapers:
+                s.anew = not resumes
             c = self.serve(build, 'resuming counters' if resumes else 'starting from zero: they are from another version')
             seen = self.snapshot(BUILD)['ledger']['seen']
             self.assertGreaterEqual(seen, last['seen'] if resumes else 0)
