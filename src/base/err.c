@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAX 4096 /* bytes; the rest is cut */
-#define PATIENCE_MS 100  /* for a reader that is only slow */
+#define PATIENCE_MS 100	 /* for a reader that is only slow */
 
 static bool verbose, journal, waits = true;
 static unsigned int dropped; /* since the last message that was written */
@@ -56,12 +56,13 @@ void err_prefix(struct err *e, const char *fmt, ...)
 	snprintf(e->text + n, sizeof(e->text) - n, ": %s", old);
 }
 
-/* Whether stderr takes PIPE_BUF bytes without blocking; errors count as that. */
+/* Whether stderr takes PIPE_BUF bytes without blocking. A signal ends the wait; no write blocks after another error. */
 static bool takes_message(void)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+	const int n = poll(&p, 1, dropped ? 0 : PATIENCE_MS);
 
-	return poll(&p, 1, dropped ? 0 : PATIENCE_MS) != 0;
+	return n > 0 || (n < 0 && errno != EINTR);
 }
 
 static void write_line(const char *priority, const char *level, const char *text)

@@ -397,8 +397,7 @@ void screen_wrap(FILE *f, const char *text, unsigned int indent, unsigned int wi
 	for (;;) {
 		n = strlen(text);
 		for (cut = n; cut > room;) {
-			const char *blank =
-				memrchr(text, ' ', cut > room + 1 ? room + 1 : cut);
+			const char *blank = memrchr(text, ' ', cut > room + 1 ? room + 1 : cut);
 
 			cut = blank ? (size_t)(blank - text) : strcspn(text, " ");
 			if (!blank)

@@ -284,7 +284,7 @@ static void attack(struct machine *m, int how)
 {
 	const double lull = 0.02 * BUSY_OPS, storm = 2 * BUSY_OPS;
 	bool high = how == 0   ? m->period == m->config.floor
-		    : how == 1 ? m->t - m->last_change < 4.8 /* rests until it looks calm */
+		    : how == 1 ? m->t - m->last_change < 4.8  /* rests until it looks calm */
 		    : how == 2 ? m->next_look > m->t + STEP_S /* between looks */
 			       : draw(m) > 0.9;
 
@@ -322,8 +322,9 @@ static void test_hostile_neighbour(void **state)
 		m.other = 0;
 		for (ended = m.t; m.period > FLOOR && m.t < ended + 600;)
 			run(&m, 1);
-		print_message("neighbour %d: %.0f samples, cost %.2f of the budget, back after %.0f s\n",
-			      how, seen, m.cost_s / m.cpu_s / BUDGET, m.t - ended);
+		print_message(
+			"neighbour %d: %.0f samples, cost %.2f of the budget, back after %.0f s\n",
+			how, seen, m.cost_s / m.cpu_s / BUDGET, m.t - ended);
 		assert_true(m.t < ended + 600);
 		governor_free(m.g);
 	}

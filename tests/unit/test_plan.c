@@ -499,8 +499,8 @@ static void check_text(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
 		char begin[128];
 
-		snprintf(begin, sizeof(begin), "\n%-22s %s%s: drops ", said[i].option, said[i].stage,
-			 said[i].program_too ? ", program" : "");
+		snprintf(begin, sizeof(begin), "\n%-22s %s%s: drops ", said[i].option,
+			 said[i].stage, said[i].program_too ? ", program" : "");
 		at = strstr(at, begin);
 		assert_non_null(at);
 		assert_non_null(strstr(at, said[i].drops));

@@ -357,8 +357,9 @@ void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, uns
 	event_print(&spec, event, sizeof(event));
 	fprintf(f, "%sevent: %s\n", p->n ? "\n" : "", event);
 	if (p->cgroup)
-		fprintf(f, "while tasks of the cgroup run; a CPU that switches to or from them pays "
-			   "1,500 instructions\n");
+		fprintf(f,
+			"while tasks of the cgroup run; a CPU that switches to or from them pays "
+			"1,500 instructions\n");
 	fprintf(f, "estimated ops: %s; unseen samples: %s\n", p->estimates ? "known" : "unknown",
 		p->unseen ? "known" : "unknown");
 }

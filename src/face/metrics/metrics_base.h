@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the counters were at the last reading, in bounded memory, and what came since. */
+/* The counters at the last reading, in bounded memory, and their increase since then. */
 #ifndef IBSCOPE_METRICS_BASE_H
 #define IBSCOPE_METRICS_BASE_H
 
