@@ -4,7 +4,7 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others. One that fails there is repeated with the machine to itself; if it passes then, its name
+Most of them run beside others, but only one at a time samples. One that fails there is repeated with the machine to itself; if it passes then, its name
 is printed near the end, as `# unsteady: NAME`.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -29,12 +30,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They measure, or look at what each CPU does: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
-# They take longest, most of it waiting, and begin before the others.
-LONG = ('test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
+# They take longest, and begin before the others.
+LONG = ('test_corpora.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
         'test_exporter_web.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
         'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
 CMOCKA_S, MODULE_S = 600, 900   # time limits of one program, one module
+NICE = 10       # of those that do not sample, beside those that do
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
 
@@ -235,7 +237,7 @@ class Job:
     def __init__(self, layer, path, start, judge):
         self.layer, self.path, self.start, self.judge = layer, path, start, judge
         self.name = os.path.basename(path)
-        self.alone = self.name in ALONE
+        self.kind = 'alone' if self.name in ALONE else 'sampling' if layer in ('bpf', 'system') else 'other'
 
 
 def list_jobs(args):
@@ -253,24 +255,34 @@ def list_jobs(args):
     return sorted(jobs, key=lambda job: (*LONG, job.name).index(job.name))
 
 
+def run_group(jobs, workers, nice=0):
+    """Return: (job, what it printed) of each, as they end, in their order."""
+    # nice(2) is of a thread in Linux, and of the processes that it starts
+    with concurrent.futures.ThreadPoolExecutor(workers, initializer=os.nice, initargs=(nice,)) as pool:
+        yield from zip(jobs, pool.map(lambda job: job.start(job.path), jobs))
+
+
 def run_jobs(jobs, layers):
     """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
-    alone, others = [job for job in jobs if job.alone], [job for job in jobs if not job.alone]
-    # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. Where one costs
-    # 45 us, as on some virtual machines, five modules leave no CPU for anything else.
     us = clock.interrupt_us()
-    sampling = [job for job in others if us > clock.DEAR_US and job.layer in ('bpf', 'system')]
     if us > clock.DEAR_US:
-        print(f'# a timer interrupt costs {us:.0f} us here: modules that sample run one by one, and tests at the '
-              'highest rates are skipped', flush=True)
-    others = [job for job in others if job not in sampling]
+        print(f'# a timer interrupt costs {us:.0f} us here: tests at the highest rates are skipped', flush=True)
     tallies = {}
-    # others wait more than they compute
-    for group, workers in ((alone, 1), (sampling, 1), (others, os.cpu_count() + 3)):
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            for job, p in zip(group, pool.map(lambda job: job.start(job.path), group)):
+    alone, sampling, others = ([job for job in jobs if job.kind == kind] for kind in ('alone', 'sampling', 'other'))
+    # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
+    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though.
+    said = threading.Lock()
+
+    def judge_all(*group):
+        for job, p in run_group(*group):
+            with said:
                 tallies[job] = job.judge(job.path, p)
                 sys.stdout.flush()
+    judge_all(alone, 1)
+    beside = threading.Thread(target=judge_all, args=(others, os.cpu_count(), NICE))
+    beside.start()
+    judge_all(sampling, 1)
+    beside.join()
     failed, unsteady = [job for job in sampling + others if tallies[job].failed], []
     for job in failed if len(failed) <= UNSTEADY else []:
         print(f'# {job.name} once more, alone')

@@ -116,6 +116,7 @@ class Governor(unittest.TestCase):
                            '--max-overhead', '2%', '--verbose')
         # measuring what a sample costs is done
         until(lambda: test_serve.snapshot('src')['ledger']['seen'] > 1000)
+        sampled = faults()
         for _ in range(2):
             rate = faults()
             self.watch(2)
@@ -141,14 +142,15 @@ class Governor(unittest.TestCase):
             late = [p[1] for p in points if p[0] > points[0][0] + 1]
             self.assertLess(sum(late) / len(late), 1.1 * BUDGET, points)
         said = test_serve.ctl('status').stdout
+        sampled = faults() - sampled
         self.assertEqual(c.stop(), 0)
         happened, m = faults() - before, metrics()
         counted, estimated = one(m, 'ibscope_pmu_ops_total'), sum(m['ibscope_estimated_ops_total'].values())
         changes = {k: v for k, v in m['ibscope_governor_changes_total'].items() if v}
-        print(f'# {happened} page faults, counted {counted:.0f}, estimated {estimated:.0f} '
+        print(f'# {happened} page faults, {sampled} while it certainly sampled, counted {counted:.0f}, estimated {estimated:.0f} '
               f'({estimated / counted - 1:+.2%}); changes {changes}')
         self.assertLess(abs(estimated / counted - 1), 0.02)
-        self.assertLess(abs(estimated / happened - 1), 0.05)
+        self.assertTrue(0.98 * sampled < estimated < 1.02 * happened)
         self.assertGreaterEqual(m['ibscope_governor_changes_total']['reason="budget"'], 2)
         self.assertEqual(one(m, 'ibscope_sampling_stopped'), 0)
         self.assertEqual(one(m, 'ibscope_overhead_budget_ratio'), BUDGET)
@@ -255,7 +257,10 @@ class Governor(unittest.TestCase):
         c.stop()
         limit = max(100, min(means) // 3)
         c = self.collector('--max-bpf-time', f'{limit}ns', '--max-overhead', '50%', '--nmi-cost', '1us')
-        m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
+        try:
+            m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
+        except AssertionError:
+            self.fail(f'limit {limit} ns, means before {means}: {c.said()}')
         self.assertGreaterEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
         self.assertGreater(one(m, 'ibscope_sampling_period'), 1.5 * one(m, 'ibscope_sampling_period_asked'))
         before = test_serve.snapshot()['ledger']['seen']

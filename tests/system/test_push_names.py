@@ -89,7 +89,8 @@ class PushNames(unittest.TestCase):
         c = self.collector('--push', s.url, '--push-duration', '1s', '--web.listen-address', '127.0.0.1:0')
         push = self.delivered(1)
         first_s, first = time.monotonic() - began, self.children_s(c)
-        self.assertIn(push['unnamed_files'], range(1, DEAR + 1))
+        # files of what else runs on this machine may be dear, too
+        self.assertGreater(push['unnamed_files'], 0)
         self.assertGreater(push['unnamed_samples'], 0)
         push = self.delivered(3)
         elapsed, used = time.monotonic() - began, self.children_s(c)
@@ -123,7 +124,7 @@ class PushNames(unittest.TestCase):
         push = self.delivered(1)
         print(f'# first profile after {time.monotonic() - began:.1f} s and {self.children_s(c):.1f} s of CPU time')
         self.assertIn(b'\x06victim', self.texts(s.posts[0]))
-        self.assertIn(push['unnamed_files'], range(DEAR, 1000))
+        self.assertGreaterEqual(push['unnamed_files'], DEAR)
 
 
 if __name__ == '__main__':
