@@ -207,6 +207,30 @@ static void test_moved_by_others(void **state)
 	}
 }
 
+/* A runtime in the container in which we are, beside one in another. */
+static void test_in_our_container(void **state)
+{
+	const char *ours = "/libpod_parent/libpod-" C;
+
+	(void)state;
+	put_file("/mnt/d/containers/" A "/config.v2.json", "{\"Name\":\"/web\"}");
+	put_process(8, "dockerd\n", "0\t0\t0\t0", "8", "/libpod_parent/libpod-" C "/x",
+		    "dockerd\n--data-root=/mnt/d\n");
+	reopen();
+	check("/docker/" A, "", "", "");
+	assert_false(container_is_ours(root, ours));
+	put_file("/proc/self/cgroup", "9:name=systemd:/\n8:pids:/libpod_parent/libpod-" D
+				      "\n4:memory:/libpod_parent/libpod-" C "/y\n0::/\n");
+	reopen();
+	check("/docker/" A, "web", "", "");
+	assert_true(container_is_ours(root, ours));
+	assert_true(container_is_ours(root, "/libpod_parent/libpod-" D));
+	assert_false(container_is_ours(root, "/libpod_parent/libpod-" B));
+	assert_false(container_is_ours(root, "/libpod_parent"));
+	/* in a container that is in ours */
+	assert_false(container_is_ours(root, "/libpod_parent/libpod-" C "/docker/" A));
+}
+
 /* "ctr run IMAGE web"; a cgroup that happens to have such a path is none. */
 static void test_plain_containerd(void **state)
 {
@@ -804,6 +828,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_podman, up, down),
 		cmocka_unit_test_setup_teardown(test_moved, up, down),
 		cmocka_unit_test_setup_teardown(test_moved_by_others, up, down),
+		cmocka_unit_test_setup_teardown(test_in_our_container, up, down),
 		cmocka_unit_test_setup_teardown(test_plain_containerd, up, down),
 		cmocka_unit_test_setup_teardown(test_podman_pods, up, down),
 		cmocka_unit_test_setup_teardown(test_renamed, up, down),

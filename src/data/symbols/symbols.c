@@ -3,6 +3,7 @@
 #include "symbols_private.h"
 
 #include "base/clock.h"
+#include "cgroup/container.h"
 #include "disasm/disasm.h"
 #include "symbols_kernel.h"
 #include "trace/tasks.h"
@@ -235,7 +236,7 @@ void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 	if (p->noted || !tasks_cgroup(tasks, ev->sample.cgroup_id, &cgroup))
 		return;
 	p->noted = true;
-	p->contained = *cgroup.container;
+	p->contained = *cgroup.container && !(s->this_boot && container_is_ours("", cgroup.path));
 }
 
 static bool same_build_id(const struct dso *d, const struct task_map *map)

@@ -66,6 +66,15 @@ struct container_owner {
 bool container_of_path(const char *path, const struct container_owner *owner,
 		       struct container *out);
 
+/**
+ * container_is_ours() - whether the innermost container of a cgroup is that of this process
+ * @root: prefix of the file system, "" for the real one
+ *
+ * A process in a container sees its own cgroup with the container's name unless it has a cgroup
+ * namespace, and some runtimes make none for v1. What is in the same container has its files.
+ */
+bool container_is_ours(const char *root, const char *path);
+
 /* Return: 0 to continue. */
 typedef int container_cb(void *arg, const struct container *c);
 

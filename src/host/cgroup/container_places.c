@@ -199,7 +199,7 @@ static bool is_theirs(const struct search *s, const char *pid)
 			c.kind != CONTAINER_GUESS;
 		if (found && c.depth == 1 && !strcmp(c.id, outer))
 			inside = true;
-		else if (found || !path)
+		else if ((found && !container_is_ours(s->root, path + 1)) || !path)
 			ok = false;
 	}
 	free(text);
