@@ -186,6 +186,8 @@ static void print_overhead(FILE *f, const struct ibs_meta_status *st)
 	fprintf(f, "overhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
 	if (st->budget_ppb)
 		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
+	else
+		fputs(", not controlled", f);
 	fprintf(f, "; per sample %llu ns without BPF (%s) and %.0f ns in BPF (%s)", st->nmi_ns,
 		status_nmi_source(st), status_bpf_ns(st), status_bpf_source(st));
 	if (st->kernel_lowered)
