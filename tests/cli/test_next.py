@@ -79,6 +79,11 @@ class Next(unittest.TestCase):
         self.assertEqual(self.next_of('ibscope annotate -i code.ibs annotated'),
                          ["ibscope report code.ibs --type 'struct shelf'"])
 
+    def test_merged(self):
+        self.assertEqual(self.follow('ibscope merge -o all.ibs shop.ibs samples.ibs', 1),
+                         ['ibscope report all.ibs --by rank,host'])
+        self.assertEqual(self.next_of('ibscope merge -o - shop.ibs samples.ibs | cat >/dev/null'), [])
+
     def test_hostile_file(self):
         shutil.copy(os.path.join(self.dir.name, 'code.ibs'), os.path.join(self.dir.name, HOSTILE))
         quoted = HOSTILE.replace("'", "'\\''")

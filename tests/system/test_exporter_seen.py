@@ -52,6 +52,7 @@ class Seen(test_exporter.Collected):
         self.assertRegex(dom, rf'<h1 id="host">{re.escape(os.uname().nodename)}<')
         self.assertRegex(dom, r'<div id="band" class="band" role="alert"><p>SIMULATED')
         self.assertIn('aggregated', dom)
+        self.assertIn('Memory is DRAM, CXL and persistent memory of any node.', dom)
         # without a governor the cost is said, and that nothing bounds it
         self.assertRegex(re.sub('<[^>]*>', ' ', dom), r'cost (?!0 %)[\d.<\xa0\u202f ]+%, not controlled')
         self.assertRegex(dom, r'title="/"[^>]*><b>host, no container</b>')

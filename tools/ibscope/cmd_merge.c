@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 #include "input/job.h"
 #include "trace/trace.h"
 #include "base/text.h"
@@ -78,6 +79,7 @@ static bool check_part(struct cmd *c, const struct trace_part *p)
 
 static int merge(struct cmd *c, struct err *err)
 {
+	struct screen screen;
 	int fd, ret;
 
 	c->kept = xcalloc(c->n, sizeof(*c->kept));
@@ -93,13 +95,16 @@ static int merge(struct cmd *c, struct err *err)
 	ret = trace_parts_write(fd, c->kept, c->n_kept, err);
 	if (close(fd) && !ret)
 		ret = err_set(err, -errno, "cannot write: %s", strerror(errno));
-	if (ret)
+	if (ret) {
 		err_prefix(err, "%s", c->output);
-	else
-		log_info("%zu of %zu recording%s merged, %zu rank%s", c->n_kept, c->n,
-			 text_plural(c->n), trace_job_ranks(c->job),
-			 text_plural(trace_job_ranks(c->job)));
-	return ret;
+		return ret;
+	}
+	log_info("%zu of %zu recording%s merged, %zu rank%s", c->n_kept, c->n, text_plural(c->n),
+		 trace_job_ranks(c->job), text_plural(trace_job_ranks(c->job)));
+	screen_of(stderr, &screen);
+	if (strcmp(c->output, "-"))
+		screen_next(stderr, &screen, "report", c->output, "--by", "rank,host", NULL);
+	return 0;
 }
 
 static int run(struct cmd *c, int argc, char **argv)

@@ -142,7 +142,7 @@ function drawTable(w) {
 		body.push(add('Total', merged(list), null, { class: 'total' }));
 	table.querySelector('tbody').replaceChildren(...body);
 	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
-	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. p50 and p99 are latencies of ${className().toLowerCase()} ` +
+	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. Memory is DRAM, CXL and persistent memory of any node. p50 and p99 are latencies of ${className().toLowerCase()} ` +
 		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale.' + (w.before ? ` Change is against the ${time(w.before.seconds)} before; ~ is within the noise of sampling.` : '');
 	return list.find(g => g.key === chosen);
 }
