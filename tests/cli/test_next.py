@@ -112,6 +112,8 @@ class Next(unittest.TestCase):
         found = self.next_of('ibscope hist --source sim -c 1000000 -- true; :')
         self.assertRegex(found[0], r'^ibscope hist --source=sim --(cgroup|container) \S+ --by src 10 1$')
         self.assertEqual(found[1], 'ibscope top --source=sim')
+        self.assertEqual(self.next_of('ibscope c2c --live --source sim -c 1000000 0.5 1'),
+                         ['ibscope record --source=sim -a -- sleep 10'])
         self.assertEqual(self.follow('ibscope record --source sim -c 1000000 -o made.ibs -- true', 1),
                          ['ibscope report made.ibs'])
 

@@ -215,12 +215,15 @@ static bool any_shared(const struct line_rows *rows)
 	return any;
 }
 
-/* Suggest what shows more of the first line that is shared. */
+/* Suggest what shows more of the first line that is shared, or of what is sampled now. */
 static void print_next(FILE *f, struct line_rows *rows)
 {
 	const struct lines_print *p = rows->p;
 	size_t i = 0;
 
+	if (p->sampled)
+		screen_next(f, p->screen, "record", p->head->info->simulated ? "--source=sim" : "",
+			    "-a", "--", "sleep", "10", NULL);
 	if (!p->file)
 		return;
 	while (i < rows->n && rows->row[i].l->verdict < LINE_VERDICT_FALSE)
@@ -249,6 +252,8 @@ static void print_text(FILE *f, struct line_rows *rows)
 		fputs(rows->lines->hot.fed ? "no line was accessed often enough to be kept\n"
 					   : "no samples\n",
 		      f);
+		if (rows->p->sampled)
+			print_next(f, rows);
 		return;
 	}
 	line_rows_table(f, rows);

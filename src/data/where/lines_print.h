@@ -17,6 +17,7 @@ struct lines_print {
 	struct symbols *symbols;
 	const struct screen *screen;
 	const char *file; /* the recording, as a word of another command; NULL: none */
+	bool sampled;	  /* by this command, so that others can sample now */
 	enum ibs_metric metric;
 	struct view_opts view;
 	bool all; /* in text, print lines of one thread or CPU, too */

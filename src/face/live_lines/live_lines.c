@@ -138,6 +138,7 @@ static int print_window(const struct lines_print *like, struct session *s,
 	ret = ret ?: symbols_new(&of, &symbols, err);
 	screen_of(stdout, &screen);
 	print.screen = &screen;
+	print.sampled = true;
 	print.metric = opts.metric;
 	print.head = &head;
 	print.tasks = tasks;
