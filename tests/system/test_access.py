@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The page and the report for those who do not see them: names and roles as a browser tells them, and axe-core."""
+import shutil
+import tempfile
+import unittest
+
+import browser
+import npm
+import test_exporter
+import test_html
+
+AXE = 'axe-core@4.10.3'
+LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+FIND = '''axe.run(document, { runOnly: { type: 'tag', values: %s } }).then(r => [r.passes.length, r.violations.map(v =>
+    v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join('; '))])''' % LEVELS
+OPERATED = {'button', 'link', 'combobox', 'textbox', 'searchbox', 'checkbox'}
+READY = "document.body?.dataset.ready === 'yes'"
+axe = None
+
+
+def read_axe():
+    """Its text, or the test is skipped."""
+    global axe
+    if not axe:
+        with tempfile.TemporaryDirectory() as d, open(npm.unpack(AXE, d) + '/axe.min.js', encoding='utf-8') as f:
+            axe = f.read() + '; 0'
+    return axe
+
+
+class Case(unittest.TestCase):
+    def at_each_size(self, url, ready, check):
+        """A desk and a phone, light and dark."""
+        for width, theme in (1400, 'light'), (1400, 'dark'), (390, 'light'), (390, 'dark'):
+            with self.subTest(width=width, theme=theme), browser.browse().page() as b:
+                b.size(width, 900)
+                b.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': theme}])
+                b.open(url)
+                b.until(ready)
+                check(b)
+
+    def check_names(self, b):
+        """What can be operated has a name, and there is one main heading."""
+        nodes = [n for n in b.call('Accessibility.getFullAXTree')['nodes'] if not n['ignored']]
+        of = [(n['role']['value'], n.get('name', {}).get('value', '')) for n in nodes]
+        self.assertGreater(sum(role in OPERATED for role, _ in of), 10)
+        self.assertEqual([role for role, name in of if role in OPERATED and not name.strip()], [])
+        self.assertEqual(b.js("document.querySelectorAll('h1').length"), 1)
+
+    def check_axe(self, b):
+        b.js(read_axe())
+        passed, violations = b.js(FIND)
+        self.assertFalse(violations, '\n'.join(violations))
+        self.assertGreater(passed, 15)
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Report(test_html.Page, Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.make(test_html.MAKE, 'stacks')
+
+    def test_names(self):
+        self.at_each_size(f'file://{self.html}', READY, self.check_names)
+
+    def test_axe(self):
+        read_axe()
+        self.at_each_size(f'file://{self.html}', READY, self.check_axe)
+
+    def test_finds(self):
+        """What is wrong is found."""
+        with browser.browse().page() as b:
+            b.open(f'file://{self.html}')
+            b.until(READY)
+            b.js("document.documentElement.removeAttribute('lang'); document.querySelector('button').textContent = ''")
+            with self.assertRaisesRegex(AssertionError, 'button'):
+                self.check_names(b)
+            with self.assertRaisesRegex(AssertionError, 'html-has-lang'):
+                self.check_axe(b)
+
+
+@unittest.skipUnless(test_exporter.OK, f'no BPF here: {test_exporter.WHY}')
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Live(test_exporter.Collected, Case):
+    ARGS = ('-e', 'ibs_op//,ibs_fetch//')
+
+    def look(self, check):
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        self.at_each_size(e.url + '/', "document.body && document.querySelectorAll('#rows tbody tr').length > 1", check)
+
+    def test_names(self):
+        self.look(self.check_names)
+
+    def test_axe(self):
+        read_axe()
+        self.look(self.check_axe)
+
+
+if __name__ == '__main__':
+    unittest.main()
