@@ -330,16 +330,16 @@ class Push(unittest.TestCase):
     def test_dropped(self):
         """A stalled reader loses copies, which are counted, but no sample."""
         s = self.server()
-        c = self.collector('--push', s.url, period='20000')
+        c = self.collector('--push', s.url, '--push-duration', '1s', period='20000')    # copies most of the time
         busy = self.busy()
 
         def dropped():
             c.p.send_signal(signal.SIGSTOP)
-            busy.runs(0.3)
+            busy.runs(0.3)  # more than the ring holds, even if an interrupt takes 70 us
             c.p.send_signal(signal.SIGCONT)
             return self.status()['push']['samples']['dropped']
 
-        until(dropped)
+        until(dropped, 120)
         o = self.until(lambda p: p['profiles']['delivered'])
         self.assertEqual(o['ledger']['lost'], {})
         self.assertEqual(self.failed(o['push']['profiles']), 0)
