@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -131,6 +132,12 @@ class Html(Page):
         self.assertIn("default-src 'none'", self.text)
         self.assertNotIn(' style="', self.text)
 
+    def test_nothing_stands_out_of_noise(self):
+        """Containers of the same samples differ in nothing, as their shares of 26 to 30 % HITM do."""
+        findings = re.search(r'<ol class="findings".*?</ol>', self.dom(), re.S).group()
+        self.assertIn('Nothing stands out: no container differs from the rest beyond noise.', findings)
+        self.assertNotIn('Next:', findings)
+
     def test_simulated_is_said_first(self):
         self.assertIn('<p class="band" role="status">SIMULATED', self.text)
 
@@ -181,6 +188,23 @@ class Shop(Page):
         dom = self.dom('#select&group=' + urllib.parse.quote('shop/db-0/postgres'))
         self.check(dom)
         self.assertIn('ibscope report --container shop/db-0/postgres', dom)
+
+    def test_findings(self):
+        """Each one differs from the rest, says why, and its command runs."""
+        facts = json.loads(re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))
+        found = {facts['groups'][f['group']]['name'] if 'group' in f else facts['frames'][f['frame']]: f
+                 for f in facts['findings']['list']}
+        self.assertEqual(found['shop/train-0/trainer']['cause'], 'remote')
+        self.assertEqual(found['shop/db-0/postgres']['cause'], 'remote')
+        self.assertNotIn('shop/etl-88/spark', found)
+        findings = re.search(r'<ol class="findings".*?</ol>', self.dom(), re.S).group()
+        commands = [unescape(c) for c in re.findall(r'<code>(.*?)</code>', findings)]
+        self.assertEqual(len(commands), len(found))
+        self.assertIn(f'ibscope numa {self.file} --container shop/train-0/trainer', commands)
+        self.assertRegex(findings, r'trainer</b> waits for another node in 6[0-9.]*.% of its miss cycles, the rest 1[0-9.]*.%: .*?/s more. Its threads')
+        for command in commands:
+            p = run(*shlex.split(command)[1:])
+            self.assertEqual(p.returncode, 0, command + p.stderr)
 
     def test_a_part_of_the_machine(self):
         """A node of the topology filters like its CPUs, and every level is there."""

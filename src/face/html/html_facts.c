@@ -346,6 +346,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	write_record(r, end, &w);
 	write_groups(r, &w);
 	write_code(r, &w);
+	html_findings_put(r, &w);
 	html_places_write(&r->places, &w);
 	write_names(r, &w);
 	json_begin_array(&w, "lines");

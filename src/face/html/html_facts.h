@@ -68,6 +68,9 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
 
+/* What differs from the rest, as "findings"; null if there are too few samples. */
+void html_findings_put(const struct html_report *r, struct json_writer *w);
+
 /*
  * Add to the rows; at the maximum number of rows, give up one detail after the other.
  *

@@ -123,30 +123,6 @@ function coarse(values) {
 	return out;
 }
 
-/* Findings that have enough samples. */
-function drawFindings() {
-	const list = [], total = whole.total, order = whole.groups.map((s, g) => ({ s, g })).filter(x => x.s.valid >= 100)
-		.sort((a, b) => b.s.cycles - a.s.cycles);
-	const add = (g, text, change) => list.push(html('li', {}, html('span', { class: 'unknown' }, `${list.length + 1}.`),
-		html('p', {}, html('b', {}, D.groups[g].name), text),
-		html('button', { class: 'link no-print', on: { click: () => choose({ ...nothing(), group: g, ...change }) } }, 'Select')));
-	if (order.length) {
-		const { s, g } = order[0];
-		let k = 0;
-		s.source.forEach((v, i) => k = v > s.source[k] ? i : k);
-		add(g, ` has ${percent(s.cycles, total.cycles)} % of all miss cycles, and waits for ${D.sources[k]} in ${percent(s.source[k], s.cycles)} % of them.`, {});
-	}
-	for (const { s, g } of order) {
-		const price = remotePrice([g]);
-		if (list.length < 3 && price !== null && price > .1 * s.cycles)
-			add(g, ` spends ${figure(price / D.duration_s)} cycles/s more on memory of other nodes than local memory would cost: ${percent(price, s.cycles)} % of its miss cycles.`, {});
-	}
-	for (const { s, g } of order)
-		if (list.length < 3 && D.hitm && s.hitm > .1 * s.cycles)
-			add(g, ` spends ${percent(s.hitm, s.cycles)} % of its miss cycles on lines that another cache had modified: shared data that is written.`, {});
-	id('findings').replaceChildren(...list);
-}
-
 /* ---- groups ---- */
 const TABLE_ROWS = 20;
 const columns = () => [

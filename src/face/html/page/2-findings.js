@@ -1,0 +1,29 @@
+/* ---- findings: see html_findings.h ---- */
+/* Before the share, after it, and what may be the reason. */
+const CAUSES = {
+	hitm: ['spends', 'of its miss cycles on lines that another cache had modified', 'Threads write data that others read.'],
+	remote: ['waits for another node in', 'of its miss cycles', 'Its threads run away from their memory, or share data across nodes.'],
+	far: ['waits for CXL or persistent memory in', 'of its miss cycles', 'Its pages lie on the slow tier.'],
+	walk: ['spends', 'of its miss cycles on accesses that missed both TLBs', 'Its data spans more pages than the TLB holds; huge pages may help.'],
+	slow: ['finds', `of its accesses to local DRAM slower than ${count(D.findings?.slow ?? 0)} cycles`, 'Its memory channels are busier than those of others.'],
+	memory: ['waits for memory in', 'of its miss cycles', 'Its data does not fit the caches.'],
+};
+function finding({ group, frame, cause, share, rest, excess, command }, i) {
+	const [before, after, reason] = CAUSES[cause], one = group !== undefined, name = one ? D.groups[group].name : D.frames[frame];
+	const words = 'ibscope ' + command.map(quote).join(' ');
+	return html('li', {}, html('span', { class: 'unknown' }, `${i + 1}.`),
+		html('div', {}, html('p', {}, html('b', { class: one ? '' : 'mono' }, name), ` ${before} ${percent(share, 1)}${THIN}% ${after}, the rest ${percent(rest, 1)}${THIN}%: ${figure(excess / D.duration_s)}/s more. ${reason}`),
+			html('p', {}, 'Next: ', html('code', {}, words))),
+		html('button', { class: 'link no-print', 'aria-label': 'Select ' + name, on: { click: () => choose({ ...nothing(), ...(one ? { group } : { code: -1 - frame }) }) } }, 'Select'));
+}
+/* Why there are none. */
+function noFindings() {
+	if (!D.findings)
+		return `Too few samples with a latency to compare ${D.group_title.toLowerCase()}s.`;
+	const { containers, functions } = D.findings, several = [containers > 1 && 'container', functions > 1 && 'function'].filter(w => w);
+	return 'Nothing stands out: ' + (several.length ? `no ${several.join(' or ')} differs from the rest beyond noise.` : 'there is one container, and nothing to compare it with.');
+}
+function drawFindings() {
+	const list = D.findings ? D.findings.list : [];
+	id('findings').replaceChildren(...(list.length ? list.map(finding) : [html('li', { class: 'none' }, html('p', {}, noFindings()))]));
+}
