@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`report --html` in a browser: what it shows equals `report --json` of the same file."""
 import json
+import math
 import os
 import re
 import shlex
@@ -55,6 +56,22 @@ class Page(unittest.TestCase):
         self.assertEqual(told, [])
         return dom
 
+    def check_layout(self, b, width):
+        """What must hold of every page at every width."""
+        b.size(width, 900)
+        b.open('file://' + self.html)
+        b.until("document.querySelector('[data-ready=yes]') !== null")
+        self.assertEqual(json.loads(b.js(TOUCH)), [], width)
+        self.assertEqual(json.loads(b.js(BAD_NAMES)), [], width)
+        self.assertLessEqual(b.js('document.documentElement.scrollWidth'), width)
+        self.assertEqual(b.js("""[...document.querySelectorAll('#legend button, #axes figure, .findings code')]
+            .filter(e => e.getBoundingClientRect().right > innerWidth).length"""), 0, width)
+        if width >= 1400:    # no column ends far above the other one, and the histograms fill theirs
+            self.assertLess(b.js("""(f => Math.abs(f('#left > :last-child') - f('#time')))(
+                name => document.querySelector(name).getBoundingClientRect().bottom)"""), 60)
+            self.assertLess(b.js("""document.getElementById('axes').getBoundingClientRect().right -
+                [...document.querySelectorAll('#axes figure')].reduce((x, e) => Math.max(x, e.getBoundingClientRect().right), 0)"""), 2)
+
     def rows(self, dom):
         table = re.search(r'<table class="rows" id="rows">.*?</table>', dom, re.S).group()
         return {unescape(m[5]) if m[5] else m[6]: m for m in ROW.finditer(table)}
@@ -83,6 +100,18 @@ class Page(unittest.TestCase):
                 for key, text in (('p50', m[3]), ('p99', m[4])):
                     self.assertEqual(of_memory[key], int(text) if text else None, f'{name} {key}')
         self.assertGreaterEqual(shown, 3)
+
+
+# Texts of a picture that touch, as "a / b"
+TOUCH = """JSON.stringify([...document.querySelectorAll('#heat svg, #mix svg, #axes svg, #machine svg')].flatMap(s => {
+    const all = [...s.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+    return all.flatMap(([a, r], i) => all.slice(i + 1).filter(([b, q]) => r.left < q.right && q.left < r.right &&
+        r.top + 2 < q.bottom && q.top + 2 < r.bottom).map(([b]) => `${a} / ${b}`));
+}))"""
+# Names that have a gap, lack their end, or are wider than their column
+BAD_NAMES = """JSON.stringify([...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && (
+    e.textContent.slice(-3) !== e.title.slice(-3) || e.scrollWidth > e.clientWidth ||
+    e.children.length > 1 && e.lastChild.getBoundingClientRect().left - e.firstChild.getBoundingClientRect().right > 1)).map(e => e.textContent))"""
 
 
 @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
@@ -137,6 +166,12 @@ class Html(Page):
         findings = re.search(r'<ol class="findings".*?</ol>', self.dom(), re.S).group()
         self.assertIn('Nothing stands out: no container differs from the rest beyond noise.', findings)
         self.assertNotIn('Next:', findings)
+
+    def test_layout(self):
+        """Hostile names and one step of time."""
+        with browser.browse().page() as b:
+            for width in 390, 800, 1400:
+                self.check_layout(b, width)
 
     def test_simulated_is_said_first(self):
         self.assertIn('<p class="band" role="status">SIMULATED', self.text)
@@ -205,6 +240,15 @@ class Shop(Page):
         for command in commands:
             p = run(*shlex.split(command)[1:])
             self.assertEqual(p.returncode, 0, command + p.stderr)
+
+    def test_layout(self):
+        with browser.browse().page() as b:
+            for width in 390, 800, 1400, 1760:
+                self.check_layout(b, width)
+            # the colours of the topology span the range of its CPUs
+            self.assertEqual(b.js("[1, 8].filter(k => document.querySelector(`#machine .a${k}`)).length"), 2)
+            self.assertEqual(b.js("middleCut('web-frontend-production-canary-a', 12)"), 'web…canary-a')
+            self.assertEqual(b.js("JSON.stringify(parts('shop/web…canary-a', true))"), '["shop/web…","canary-a"]')
 
     def test_a_part_of_the_machine(self):
         """A node of the topology filters like its CPUs, and every level is there."""
@@ -393,6 +437,50 @@ class Job(Page):
         dom = self.dom('#select&region=' + urllib.parse.quote('</script>solve'))
         self.assertTrue('region &lt;/script&gt;solve ×' in dom)
         self.assertNotIn('<', re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))
+
+
+class Colours(unittest.TestCase):
+    """Each source has a colour of its own, also for people who see fewer of them."""
+    SAME = {'pmem': 'cxl', 'remote-pmem': 'remote-cxl', 'local-cache': 'l3'}    # hardly ever in one recording
+    # Machado et al. 2009: protanopia, deuteranopia, tritanopia
+    EYES = (((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+            ((.152286, 1.052583, -.204868), (.114503, .786281, .099216), (-.003882, -.048116, 1.051998)),
+            ((.367322, .860646, -.227968), (.280085, .672501, .047413), (-.01182, .04294, .968881)),
+            ((1.255528, -.076749, -.178779), (-.078411, .930809, .147602), (.004733, .691367, .3039)))
+
+    @staticmethod
+    def lab(rgb):
+        """OKLab of linear RGB."""
+        cones = [max(0, sum(a * b for a, b in zip(row, rgb))) ** (1 / 3) for row in (
+            (.4122214708, .5363325363, .0514459929), (.2119034982, .6806995451, .1073969566), (.0883024619, .2817188376, .6299787005))]
+        return [sum(a * b for a, b in zip(row, cones)) for row in (
+            (.2104542553, .793617785, -.0040720468), (1.9779984951, -2.428592205, .4505937099), (.0259040371, .7827717662, -.808675766))]
+
+    @staticmethod
+    def linear(text):
+        parts = [int(text[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return [c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4 for c in parts]
+
+    def test_sources(self):
+        with open(os.path.join(os.path.dirname(__file__), '../../src/face/view/page/style.css'), encoding='utf-8') as f:
+            style = f.read()
+        variables = {m[1]: m.group(2, 3) for m in re.finditer(r'--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)', style)}
+        of = {name: m[2] for m in re.finditer(r'((?:\.src-[\w-]+(?:, )?)+) \{ fill: var\(--([\w-]+)\)', style)
+              for name in re.findall(r'src-([\w-]+)', m[1])}
+        self.assertEqual({name: of[name] for name in self.SAME}, {name: of[same] for name, same in self.SAME.items()})
+        sources = [s for s in of if s not in self.SAME and of[s] not in ('other', 'l1')]
+        self.assertIn('remote-cxl', sources)
+        for theme in 0, 1:
+            plot = sum(a * b for a, b in zip((.2126, .7152, .0722), self.linear(variables['plot'][theme])))
+            for i, a in enumerate(sources):
+                one = self.linear(variables[of[a]][theme])
+                light = sum(x * y for x, y in zip((.2126, .7152, .0722), one))
+                self.assertGreaterEqual((max(light, plot) + .05) / (min(light, plot) + .05), 3, a)
+                for b in sources[i + 1:]:
+                    two = self.linear(variables[of[b]][theme])
+                    for eye in self.EYES:
+                        seen = [self.lab([min(1, max(0, sum(x * y for x, y in zip(row, c)))) for row in eye]) for c in (one, two)]
+                        self.assertGreaterEqual(100 * math.dist(*seen), 9.5, (a, b, theme, eye))
 
 
 class Errors(unittest.TestCase):

@@ -123,6 +123,41 @@ function coarse(values) {
 	return out;
 }
 
+/* ---- names ---- */
+/* @room letters of a name: its end, which tells it from others, and what is left of its start. */
+function middleCut(name, room) {
+	const letters = [...name], end = Math.ceil((room - 1) * 2 / 3);
+	return letters.length <= room ? name : letters.slice(0, room - 1 - end).join('') + '…' + letters.slice(-end).join('');
+}
+/* The path and the last part, of which as much as is left, or "" and all of it. */
+function parts(text, two) {
+	const cut = two ? Math.max(text.lastIndexOf('/', text.length - 2), text.indexOf('…')) + 1 : 0;
+	return [text.slice(0, cut), text.slice(cut)];
+}
+/* Cut names that are wider than their column, by letters, so that no gap is left in them. */
+function fitNames() {
+	const pen = document.createElement('canvas').getContext('2d');
+	const width = (node, text) => {
+		const style = getComputedStyle(node);
+		pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+		return pen.measureText(text).width;
+	};
+	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.scrollWidth && e.clientWidth);
+	const cuts = names.map(e => { /* read all, then write */
+		const all = [...e.title].length, two = e.children.length > 1;
+		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
+		let room = all;
+		while (room > 4 && wide(parts(middleCut(e.title, room), two)))
+			room--;
+		return room < all ? [e, parts(middleCut(e.title, room), two)] : null;
+	});
+	for (const [e, [start, end]] of cuts.filter(c => c)) {
+		e.classList.add('cut');
+		e.firstChild.textContent = start;
+		e.lastChild.textContent = end; /* the only child has all: see parts() */
+	}
+}
+
 /* ---- groups ---- */
 const TABLE_ROWS = 20;
 const columns = () => [
@@ -288,7 +323,7 @@ function drawFlame(root, top) {
 			});
 		const room = Math.floor((w - 7) / letter);
 		if (room >= 3)
-			f.g.append(svg('text', { x: px(f.x + 4), y: y + 11 }, f.n.name.length > room ? f.n.name.slice(0, room - 1) + '…' : f.n.name));
+			f.g.append(svg('text', { x: px(f.x + 4), y: y + 11 }, middleCut(f.n.name, room)));
 		s.append(f.g);
 	}
 	s.addEventListener('keydown', e => {

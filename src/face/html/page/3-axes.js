@@ -28,7 +28,19 @@ function axisItems(axis, cost) {
 	}
 	return (used.length > AXIS_ITEMS ? used.sort((a, b) => total(b) - total(a)).slice(0, AXIS_ITEMS) : used).map(i => [i, i]);
 }
+/*
+ * Below the table if that is shorter than the views beside it, so that neither column has a hole; else
+ * below both.
+ */
+const BESIDE_TABLE = 500; /* usual height of the time views */
+function placeAxes() {
+	const section = id('axes-section'), first = id('first'), left = id('left');
+	const two = first.clientWidth > 2 * id('time').clientWidth, here = two && id('containers').offsetHeight < BESIDE_TABLE;
+	if (here !== (section.parentNode === left))
+		here ? left.append(section) : first.after(section);
+}
 function drawAxes() {
+	placeAxes();
 	const shown = AXES.map((axis, a) => ({ axis, a, items: axisItems(axis, whole.axis[a].cost) })).filter(x => x.items.length > 1);
 	id('axes-section').hidden = !shown.length;
 	id('axes').replaceChildren(...shown.map(x => html('figure', { id: 'axis-' + x.axis.dimension })));

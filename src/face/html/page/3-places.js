@@ -75,6 +75,14 @@ function placeBoxes(width, host, top) {
 	}
 	return { boxes, height: top + Math.ceil(list.length / perLine) * (height + 6), known: levels.length > 1 };
 }
+/* Steps of equal ratio from the smallest value that is not zero to the largest, so that all of the ramp is used. */
+function rampOf(values) {
+	const used = values.filter(v => v > 0), low = Math.min(...used), high = Math.max(...used);
+	return {
+		of: v => !(v > 0) ? 0 : high > low ? Math.max(1, Math.min(8, 1 + Math.floor(8 * Math.log(v / low) / Math.log(high / low)))) : 4,
+		low: used.length ? low : 0, high: used.length ? high : 0,
+	};
+}
 /* A coloured box with a name on its left and a value on its right, if they fit. */
 function paintBox(drawing, b, { step, name, value, on, pick, read }) {
 	const css = step ? onRamp(step) : 'ink';
@@ -98,7 +106,7 @@ function drawTopology() {
 		b.cost = costOf(b.cpus) / s;
 	/* colours are cycles per CPU, so that levels can be compared */
 	const perCpu = b => b.cost / Math.max(1, b.cpus.length);
-	const r = ramp(Math.max(...boxes.map(perCpu), 1e-9)), scale = scaleOf(Math.max(...boxes.map(b => b.cost)));
+	const r = rampOf(boxes.map(perCpu)), scale = scaleOf(Math.max(...boxes.map(b => b.cost)));
 	const drawing = picture(width, machine.height, { role: 'application', tabindex: 0,
 		'aria-label': `${D.cpus.length} CPUs${hosts.length ? ` of ${hosts.length} hosts` : ''}, coloured by miss cycles. Arrow keys move, Enter selects, Escape clears.` });
 	const pick = b => toggle('place', b.place);

@@ -1,8 +1,18 @@
 /* ---- time views ---- */
 let cursor = null, anchor = null;
+const LABEL = 13; /* height of a line of text */
+/* As high as the column beside it, within limits. */
+function heatHeight() {
+	const least = 286, most = 560, views = id('time'), holder = id('heat');
+	if (id('first').clientWidth < 2 * views.clientWidth)
+		return least;
+	if (!holder.firstChild) /* what is around it, once it is drawn */
+		return Math.max(least, Math.min(most, id('left').offsetHeight - 270));
+	return Math.max(least, Math.min(most, id('left').offsetHeight - (views.offsetHeight - holder.offsetHeight) - 38));
+}
 function drawTime() {
 	const holder = id('heat'), width = Math.max(280, holder.clientWidth), narrow = width < 430;
-	const left = 42, right = narrow ? 8 : 128, top = 14, height = narrow ? 200 : 286, w = width - left - right;
+	const left = 42, right = narrow ? 8 : 128, top = 14, height = narrow ? 200 : heatHeight(), w = width - left - right;
 	const [first, last] = usedBuckets(), log = v => Math.log2(Math.max(v, 1));
 	const low = log(lowEdge(first)), high = log(D.edges[last]) || 1;
 	const x = bin => left + Math.round(bin * w / T);
@@ -31,8 +41,13 @@ function drawTime() {
 		'aria-label': 'Latency over time. Arrow keys move, Shift and arrows select, Enter selects a column, Escape clears.' });
 	heat.append(svg('path', { class: 'plot', d: box(left, top, w, height) }),
 		...paths.map((d, i) => d ? svg('path', { class: 'a' + i, d, 'shape-rendering': 'crispEdges' }) : null).filter(p => p));
-	for (let v = 2 ** Math.ceil(low); v <= D.edges[last]; v *= 2)
-		heat.append(svg('path', { class: 'axis', d: `M${left - 4} ${y(v) + .5}h4` }), svg('text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, count(v)));
+	for (let v = 2 ** Math.ceil(low), free = Infinity; v <= D.edges[last]; v *= 2) {
+		heat.append(svg('path', { class: 'axis', d: `M${left - 4} ${y(v) + .5}h4` }));
+		if (y(v) > free)
+			continue;
+		heat.append(svg('text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, count(v)));
+		free = y(v) - LABEL;
+	}
 	timeAxis(heat, x, top + height);
 	if (!narrow)
 		drawMargin(heat, width - right + 4, y, top, height, first, last);
@@ -132,12 +147,25 @@ function drawTime() {
 	brush();
 }
 function timeAxis(s, x, y) {
-	const steps = Math.max(1, Math.min(5, Math.floor((x(T) - x(0)) / 84)));
-	for (let i = 0; i <= steps; i++) {
-		const bin = i * T / steps;
-		s.append(svg('path', { class: 'axis', d: `M${x(bin) + .5} ${y}v4` }),
-			svg('text', { x: x(bin), y: y + 16, 'text-anchor': i === 0 ? 'start' : i === steps ? 'end' : 'middle' }, at(bin)));
+	/* the first and the last label lie inside, so that they reach half a label farther towards the next */
+	const steps = Math.max(1, Math.min(5, Math.floor((x(T) - x(0)) / (1.5 * 6.8 * at(0).length + 8))));
+	for (let i = 0, before = ''; i <= steps; i++) {
+		const bin = i * T / steps, text = at(bin);
+		s.append(svg('path', { class: 'axis', d: `M${x(bin) + .5} ${y}v4` }));
+		if (text !== before)
+			s.append(svg('text', { x: x(bin), y: y + 16, 'text-anchor': i === 0 ? 'start' : i === steps ? 'end' : 'middle' }, text));
+		before = text;
 	}
+}
+/* Labels that do not touch, in order: the largest of them, as many as there is room for. */
+function spreadApart(labels, low, high) {
+	const list = labels.sort((a, b) => b.size - a.size).slice(0, 1 + Math.floor((high - low) / LABEL));
+	spread(list, LABEL, low, high);
+	for (let i = 1; i < list.length; i++)
+		list[i].y = Math.max(list[i].y, list[i - 1].y + LABEL);
+	for (let i = list.length - 1, free = high; i >= 0; free = list[i--].y - LABEL)
+		list[i].y = Math.min(list[i].y, free);
+	return list;
 }
 /* The cost of each latency by source, and the median of each source. */
 function drawMargin(s, x0, y, top, height, first, last) {
@@ -163,10 +191,10 @@ function drawMargin(s, x0, y, top, height, first, last) {
 			s.append(svg('path', { class: 'src-' + name, d, 'shape-rendering': 'crispEdges' }));
 		const middle = percentile(samples, .5);
 		if (middle !== null && d)
-			labels.push({ name, y: y(middle) });
+			labels.push({ name, y: y(middle), size: samples.reduce((a, v) => a + v, 0) });
 	});
 	s.append(svg('text', { x: x0, y: 10 }, 'by source'));
-	for (const l of spread(labels, 13, top + 8, top + height - 6))
+	for (const l of spreadApart(labels, top + 8, top + height - 6))
 		s.append(svg('path', { class: 'src-' + l.name, d: box(x0 + width + 4, Math.round(l.y) - 4, 7, 7) }),
 			svg('text', { x: x0 + width + 14, y: Math.round(l.y) + 4, class: 'ink' }, l.name));
 }
@@ -198,10 +226,10 @@ function drawMix(width, height, left, right, x) {
 			return;
 		s.append(svg('path', { class: 'src-' + name, d: up + down + 'z', opacity: selected.source !== null && selected.source !== k ? .25 : 1 }));
 		if (mean > 0)
-			labels.push({ name, y: y(under + mean / 2) });
+			labels.push({ name, y: y(under + mean / 2), size: mean });
 	});
 	if (right > 20)
-		for (const l of spread(labels, 13, top + 6, top + height - 4))
+		for (const l of spreadApart(labels, top + 6, top + height - 4))
 			s.append(svg('path', { class: 'src-' + l.name, d: box(width - right + 6, Math.round(l.y) - 4, 7, 7) }),
 				svg('text', { x: width - right + 16, y: Math.round(l.y) + 4, class: 'ink' }, l.name));
 	timeAxis(s, x, top + height);
@@ -226,6 +254,7 @@ function drawAllButTime() {
 	drawTopology();
 	drawCode();
 	drawLines();
+	fitNames();
 }
 function draw() {
 	const active = document.activeElement, focus = active?.dataset?.focus, holder = active?.closest?.('#heat, #flame, #machine, #matrix, #axes > figure')?.id;
