@@ -90,26 +90,6 @@ static void test_times_that_are_missing_or_early(void **state)
 	html_rows_free(&r);
 }
 
-static void test_lines(void **state)
-{
-	struct html_lines l = { 0 };
-
-	(void)state;
-	for (unsigned int i = 0; i < 20; i++)
-		html_lines_add(&l, &(struct html_access){ .line = 64 * (i % 2),
-							  .group = i / 10,
-							  .tid = i,
-							  .store = i % 2,
-							  .cycles = i % 2 });
-	html_lines_sort(&l);
-	assert_int_equal(l.n, 2);
-	assert_int_equal(l.line[0].line, 64);
-	assert_int_equal(l.line[0].stores, 10);
-	assert_int_equal(l.line[0].n_threads, HTML_LINE_THREADS);
-	assert_true(l.line[0].more_threads && l.line[0].shared);
-	html_lines_free(&l);
-}
-
 /* A bin before all others moves those that are there; which sample comes first makes no difference. */
 static void test_a_recording_that_began_earlier(void **state)
 {
@@ -189,7 +169,6 @@ int main(void)
 		cmocka_unit_test(test_equal_samples_are_one_row),
 		cmocka_unit_test(test_bins_double),
 		cmocka_unit_test(test_times_that_are_missing_or_early),
-		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_a_recording_that_began_earlier),
 		cmocka_unit_test(test_size_is_bounded),
 	};

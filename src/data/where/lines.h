@@ -134,6 +134,7 @@ struct lines {
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
 	__u64 other;				  /* other samples */
 	__u64 moved;				  /* pages */
+	__u64 trimmed;				  /* samples, by lines_trim() */
 	/* samples of lines_add_window() */
 	struct lines_hot {
 		__u64 tables;
@@ -153,6 +154,11 @@ struct line_set;
 struct line_set *lines_new(const struct lines_opts *opts);
 /* Add a sample of ibs_op. */
 void lines_add(struct line_set *s, const struct trace_event *ev);
+/*
+ * If there are @most accesses or more, forget those of the coldest lines, half of them or more. A line that comes back
+ * lacks what it had before.
+ */
+void lines_trim(struct line_set *s, size_t most);
 /* Tables of hot lines, one for each sampled CPU. */
 struct hot_tables {
 	const struct hot_table {

@@ -333,6 +333,41 @@ void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const str
 	free(advice);
 }
 
+/* The name of most samples, and how many others there are. */
+static void put_first(struct json_writer *w, struct line_rows *rows, const struct line *l,
+		      const char *const keys[2], enum line_name what, unsigned int kinds)
+{
+	struct line_tally t;
+
+	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
+	json_put_text(w, keys[0], t.n ? t.v[0].name : NULL);
+	json_put_u64(w, keys[1], t.n ? t.n - 1 : 0);
+	free(t.v);
+}
+
+static void put_short(struct json_writer *w, struct line_rows *rows, const struct line_row *r,
+		      bool judged)
+{
+	const struct line *l = r->l;
+
+	json_put_text(w, "line", line_name(rows, l, true));
+	json_put_text(w, "verdict",
+		      judged && l->verdict != LINE_VERDICT_UNKNOWN ? short_verdict(l) : NULL);
+	json_put_text(w, "slots", slots_name(rows, l));
+	put_first(w, rows, l, (const char *const[]){ "writer", "other_writers" }, LINE_FUNCTION,
+		  LINE_STORE);
+	put_first(w, rows, l, (const char *const[]){ "reader", "other_readers" }, LINE_FUNCTION,
+		  LINE_LOAD);
+	put_first(w, rows, l, (const char *const[]){ "variable", "other_variables" }, LINE_VARIABLE,
+		  LINE_ANY);
+	json_put_u64(w, "threads", l->threads);
+	json_put_u64(w, "samples", l->samples);
+	json_put_u64(w, "loads", l->loads);
+	json_put_u64(w, "stores", l->stores);
+	json_put_number(w, "hitm", line_rows_value(rows, r, TABLE_HITM));
+	json_put_number(w, "cycles", line_rows_value(rows, r, TABLE_CYCLES));
+}
+
 static bool is_hidden(const struct line_rows *rows, const struct line *l)
 {
 	return rows->p->view.format == FORMAT_TEXT && !rows->p->all &&
@@ -387,6 +422,27 @@ void line_rows_only(struct line_rows *rows, const struct line *l)
 	rows->n = 1;
 	rows->row[0] = (struct line_row){ .l = l };
 	name_row(rows, &rows->row[0]);
+}
+
+void lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
+		   bool judged,
+		   void (*more)(void *ctx, struct json_writer *w, const struct line *l), void *ctx)
+{
+	struct line_rows rows = line_rows_new(p, lines, lines->n);
+
+	for (size_t i = 0; i < lines->n; i++)
+		rows.row[i].l = &lines->line[i];
+	order_rows(&rows);
+	for (size_t i = 0; i < rows.n; i++) {
+		if (!rows.row[i].l->physical && !rows.row[i].l->virtual)
+			continue;
+		json_begin_object(w, NULL);
+		put_short(w, &rows, &rows.row[i], judged);
+		if (more)
+			more(ctx, w, rows.row[i].l);
+		json_end(w);
+	}
+	line_rows_free(&rows);
 }
 
 void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines)

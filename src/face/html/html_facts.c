@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#define LINES_WRITTEN 200 /* enough that they include lines of a selected container */
-
 /* Near to far: the order of legends and of stacked bars. */
 static const enum ibs_src near_to_far[] = {
 	IBS_SRC_L1,	    IBS_SRC_L2,		  IBS_SRC_L3,	    IBS_SRC_LOCAL_CACHE,
@@ -299,29 +297,10 @@ static void write_names(const struct html_report *r, struct json_writer *w)
 	json_end(w);
 }
 
-static void write_line(const struct html_line *l, struct json_writer *w)
-{
-	char threads[16];
-
-	snprintf(threads, sizeof(threads), "%u%s", l->n_threads, l->more_threads ? "+" : "");
-	json_begin_object(w, NULL);
-	json_put_hex(w, "line", l->line);
-	json_put_u64(w, "host", l->host);
-	json_put_u64(w, "group", l->group);
-	json_put_bool(w, "shared", l->shared);
-	json_put_u64(w, "samples", l->samples);
-	json_put_u64(w, "loads", l->loads);
-	json_put_u64(w, "stores", l->stores);
-	json_put_text(w, "threads", threads);
-	json_put_number(w, "cycles", l->cycles);
-	json_end(w);
-}
-
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
 	struct json_writer w = { .f = f };
 
-	html_lines_sort(&r->lines);
 	json_begin_object(&w, NULL);
 	json_put_u64(&w, "schema", 1);
 	json_put_u64(&w, "rows", r->rows.n);
@@ -349,8 +328,8 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	html_findings_put(r, &w);
 	html_places_write(&r->places, &w);
 	write_names(r, &w);
+	json_put_u64(&w, "lines_lack", r->trimmed);
 	json_begin_array(&w, "lines");
-	for (size_t i = 0; i < r->lines.n && i < LINES_WRITTEN; i++)
-		write_line(&r->lines.line[i], &w);
+	fwrite(r->hot_lines, 1, r->hot_size, f);
 	json_finish(&w);
 }

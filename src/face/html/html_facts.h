@@ -3,13 +3,13 @@
 #ifndef IBSCOPE_HTML_FACTS_H
 #define IBSCOPE_HTML_FACTS_H
 
-#include "html_lines.h"
 #include "html_opts.h"
 #include "html_places.h"
 #include "html_rows.h"
 
 #include "base/intern.h"
 #include "report/report.h"
+#include "where/lines.h"
 
 #include <stdio.h>
 
@@ -34,7 +34,12 @@ struct html_group {
 struct html_report {
 	struct html_report_opts opts;
 	struct html_rows rows;
-	struct html_lines lines;
+	struct line_set *lines; /* of the current recording */
+	char *hot_lines;	/* of all recordings, as elements of a JSON array */
+	size_t hot_size;
+	__u64 trimmed; /* samples of lines that were given up */
+	FILE *hot_file;
+	struct json_writer hot_writer;
 	struct intern frames, groups;
 	struct html_group *group; /* by number in `groups` */
 	size_t room_groups;

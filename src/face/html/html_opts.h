@@ -13,6 +13,8 @@ struct html_report_opts {
 	struct symbols *symbols;
 	bool several;	     /* recordings, each announced by html_report_part() */
 	size_t rows_max;     /* 0: HTML_ROWS_MAX */
+	size_t accesses_max; /* 0: enough */
+	bool lines_hidden;   /* the selection hides who shares a cache line */
 	const char *file;    /* for the commands that the page shows */
 	const char *options; /* of the command line, as given */
 };

@@ -8,6 +8,7 @@
 #include "cgroup/container.h"
 #include "report/report.h"
 #include "symbols/chain.h"
+#include "where/lines_print.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 
 #define GROUPS_MAX	 65535u
 #define GROUP_NAME	 8192
+#define LINES_MAX	 200	    /* enough that they include lines of a selected container */
+#define LINES_OF_SEVERAL 50	    /* of each recording */
+#define ACCESSES_MAX	 (1u << 18) /* of lines; 40 MB */
 #define REGISTERS_OF_SRC (1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
 
 struct html_report *html_report_new(const struct html_report_opts *opts)
@@ -25,6 +29,8 @@ struct html_report *html_report_new(const struct html_report_opts *opts)
 	r->n_nodes = 1; /* 0 is the root: no frame at all */
 	r->same_period = true;
 	r->rows.rows_max = opts->rows_max;
+	r->hot_file = xmemopen(&r->hot_lines, &r->hot_size);
+	r->hot_writer.f = r->hot_file;
 	for (unsigned int i = 0; i < HTML_NAMES; i++)
 		intern_get(&r->names[i], "");
 	if (!opts->several)
@@ -46,6 +52,8 @@ void html_report_part(struct html_report *r, const struct trace_info *info,
 	r->ranked = ranks != 0;
 	u64_map_free(&r->group_of); /* cgroup ids are valid for one machine only */
 	html_places_host(&r->places, info);
+	lines_free(r->lines);
+	r->lines = lines_new(&(struct lines_opts){ info, IBS_METRIC_DC_MISS_LAT });
 	if (!r->parts++) {
 		r->clock = info->monotonic_ns;
 		r->realtime = info->realtime_ns;
@@ -60,7 +68,9 @@ void html_report_free(struct html_report *r)
 	if (!r)
 		return;
 	html_rows_free(&r->rows);
-	html_lines_free(&r->lines);
+	lines_free(r->lines);
+	xmemclose(r->hot_file);
+	free(r->hot_lines);
 	intern_free(&r->frames);
 	intern_free(&r->groups);
 	u64_map_free(&r->group_of);
@@ -158,6 +168,50 @@ static __u32 group_of(struct html_report *r, __u64 cgroup_id)
 	return group;
 }
 
+/* Which machine a line is of, and which containers use it. */
+static void put_users(void *ctx, struct json_writer *w, const struct line *l)
+{
+	struct html_report *r = ctx;
+	__u32 groups[8];
+	unsigned int n = 0;
+
+	json_put_u64(w, "host", r->places.host);
+	json_begin_array(w, "groups");
+	for (size_t i = 0; i < l->n_access && n < ARRAY_SIZE(groups); i++) {
+		unsigned int k = 0;
+
+		groups[n] = group_of(r, l->access[i].cgroup_id);
+		while (groups[k] != groups[n])
+			k++;
+		if (k == n)
+			json_put_u64(w, NULL, groups[n++]);
+	}
+	json_end(w);
+}
+
+void html_report_part_end(struct html_report *r)
+{
+	const struct lines_print p = {
+		.tasks = r->opts.tasks,
+		.symbols = r->opts.symbols,
+		.metric = IBS_METRIC_DC_MISS_LAT,
+		.view = { .format = FORMAT_JSON,
+			  .sort = TABLE_CYCLES,
+			  .top = r->opts.several ? LINES_OF_SEVERAL : LINES_MAX },
+	};
+	const struct lines *lines;
+	struct err why;
+
+	if (!r->lines)
+		return;
+	lines = lines_finish(r->lines);
+	r->trimmed += lines->trimmed;
+	lines_put_top(&r->hot_writer, &p, lines,
+		      !r->opts.lines_hidden && !lines_hidden_in(r->opts.info, &why), put_users, r);
+	lines_free(r->lines);
+	r->lines = NULL;
+}
+
 static __u8 flags_of(const struct ibs_op_sample *op)
 {
 	const __u64 data3 = op->reg[IBS_OP_DATA3];
@@ -171,28 +225,15 @@ static __u8 flags_of(const struct ibs_op_sample *op)
 	return flags;
 }
 
-static void add_line(struct html_report *r, const struct trace_sample *s, __u32 group,
-		     __u32 latency, __u64 period)
+static void count_address(struct html_report *r, const struct ibs_op_sample *op)
 {
-	const __u64 data3 = s->op.reg[IBS_OP_DATA3];
 	enum html_address kind = HTML_PHYSICAL;
 	__u64 addr;
 
-	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &addr))
-		kind = ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr) ? HTML_VIRTUAL
-									   : HTML_NO_ADDRESS;
-	r->addresses[kind] += data3 & IBS_OP_DATA3_MEM ? 1 : 0;
-	if (kind == HTML_NO_ADDRESS)
-		return;
-	html_lines_add(&r->lines, &(struct html_access){
-					  .line = addr & ~63ull,
-					  .host = r->places.host,
-					  .group = group,
-					  .tid = s->has_task ? s->tid : 0,
-					  .load = data3 & IBS_OP_DATA3_LD_OP,
-					  .store = data3 & IBS_OP_DATA3_ST_OP,
-					  .cycles = (double)latency * period,
-				  });
+	if (!ibs_op_field(op, IBS_OP_FIELD_DC_PHYS_AD, &addr))
+		kind = ibs_op_field(op, IBS_OP_FIELD_DC_LIN_AD, &addr) ? HTML_VIRTUAL
+								       : HTML_NO_ADDRESS;
+	r->addresses[kind] += op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM ? 1 : 0;
 }
 
 static __u16 name_of(struct html_report *r, enum html_name kind, const char *text)
@@ -262,7 +303,9 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 		r->period = period;
 	r->same_period &= period && period == r->period;
 	r->sources |= 1u << key.source;
-	add_line(r, s, group, wait.lat, period);
+	count_address(r, &s->op);
+	lines_add(r->lines, ev);
+	lines_trim(r->lines, r->opts.accesses_max ?: ACCESSES_MAX);
 	row = html_row_of_sample(&key, wait.lat, period);
 	return html_fold_add(r, key, s->has_time && ev->time ? ev->time + r->time_shift : 0, &row);
 }
@@ -354,6 +397,8 @@ void html_report_write(struct html_report *r, const struct trace_end *end, __u64
 	size_t size;
 	FILE *facts = xmemopen(&json, &size);
 
+	html_report_part_end(r);
+	fflush(r->hot_file);
 	html_rows_sort(&r->rows);
 	html_facts_sources(r, sources);
 	html_facts_band(r, end, fetches, band, sizeof(band));

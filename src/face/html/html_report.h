@@ -27,6 +27,9 @@ void html_report_free(struct html_report *r); /* accepts NULL */
 void html_report_part(struct html_report *r, const struct trace_info *info,
 		      const struct tasks *tasks, struct symbols *symbols);
 
+/* After the last sample of a recording, while its tasks and symbols are there; html_report_write() ends the last one. */
+void html_report_part_end(struct html_report *r);
+
 /**
  * html_report_add() - add a sample of ibs_op
  * @period: ops (or cycles) that it represents; 0: unknown

@@ -5,6 +5,7 @@
 #include "report_options.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
+#include "live_lines/live_lines.h"
 #include "profile/profile.h"
 #include "report/report_print.h"
 #include "view/pager.h"
@@ -89,18 +90,20 @@ static void prepare(struct report_cmd *c)
 		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
 		c->opts.by[0] = LABEL_HOST;
 	}
-	c->in.places = flags(c) & KEY_DATA;
+	c->in.places = c->html_path || flags(c) & KEY_DATA;
 	choose_columns(c);
 }
 
 /* Start the page of a recording, or add another recording to it. */
 static void start_html(struct report_cmd *c)
 {
+	struct err why;
 	const struct html_report_opts opts = {
 		.info = c->opts.info,
 		.tasks = c->opts.tasks,
 		.symbols = c->opts.symbols,
 		.several = c->in.n_parts > 1,
+		.lines_hidden = live_lines_check_selection(&c->sampling.select, &why) != 0,
 		.file = c->in.input.n_files > 1 ? "" : recorded_name(&c->in.input),
 		.options = c->in.options,
 	};
@@ -230,6 +233,8 @@ static int read_parts(struct report_cmd *c, struct err *err)
 		else
 			report_new(&c->opts, &c->report, err);
 		ret = ret ?: read_all(c, err);
+		if (!ret && c->html)
+			html_report_part_end(c->html);
 		if (!ret)
 			recorded_end_part(&c->in);
 	}

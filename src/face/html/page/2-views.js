@@ -142,7 +142,7 @@ function fitNames() {
 		pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
 		return pen.measureText(text).width;
 	};
-	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.scrollWidth && e.clientWidth);
+	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && getComputedStyle(e.lastChild).whiteSpace !== 'normal');
 	const cuts = names.map(e => { /* read all, then write */
 		const all = [...e.title].length, two = e.children.length > 1;
 		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
@@ -351,13 +351,32 @@ function drawFlame(root, top) {
 }
 
 /* ---- lines, ledger, record ---- */
+/* The first of several names, and how many others there are. */
+function firstName(name, others, css = '', before = '') {
+	const text = before + name + (others ? ` +${others}` : '');
+	return html('span', { class: 'name' + css, title: text }, html('span', { class: 'mono' }, text));
+}
+const VERDICTS = { false: 'false sharing', true: 'true sharing', both: 'true and false sharing' };
+/* "false?" is one that is not proved: no sample found the line modified in another cache. */
+const verdictText = v => v === null ? UNKNOWN : (VERDICTS[v.replace('?', '')] || v.replace('?', '')) + (v.endsWith('?') ? '?' : '');
+function lineRow(l, scale) {
+	const two = l.writer !== null && l.reader !== null && l.writer !== l.reader;
+	const who = two ? [firstName(l.writer, l.other_writers), firstName(l.reader, l.other_readers, ' dim', '→ ')] :
+		l.writer !== null ? [firstName(l.writer, l.other_writers)] : l.reader !== null ? [firstName(l.reader, l.other_readers)] : [UNKNOWN];
+	return html('tr', {}, html('td', { class: 'mono' }, (D.hosts.length > 1 ? D.hosts[l.host] + ' ' : '') + l.line),
+		html('td', { class: 'left' }, l.verdict && VERDICTS[l.verdict] ? html('b', {}, verdictText(l.verdict)) : verdictText(l.verdict), html('span', { class: 'slots mono', title: 'slots of 8 bytes: W written and shared, w written, r read, . unused' }, l.slots)),
+		html('td', { class: 'left' }, ...who), html('td', { class: 'left' }, l.variable === null ? UNKNOWN : firstName(l.variable, l.other_variables)),
+		html('td', { class: 'left mid' }, l.groups.length === 1 ? nameOf(D.groups[l.groups[0]].name, 'span') : `${l.groups.length} containers`),
+		html('td', { class: 'wide' }, count(l.samples)), html('td', { class: 'wide' }, count(l.loads)), html('td', { class: 'wide' }, count(l.stores)),
+		html('td', { class: 'mid' }, l.hitm === null ? UNKNOWN : percent(l.hitm, 1)), html('td', { class: 'mid' }, count(l.threads)), html('td', { 'data-unit': l.cycles === null ? null : `${THIN}${scale.prefix}/s` }, l.cycles === null ? UNKNOWN : scale.text(l.cycles / D.duration_s)));
+}
 function drawLines() {
-	const list = D.lines.filter(l => selected.group === null || l.group === selected.group), scale = scaleOf(Math.max(...list.map(l => l.cycles), 0) / D.duration_s);
+	const list = D.lines.filter(l => selected.group === null || l.groups.includes(selected.group)).sort((a, b) => b.cycles - a.cycles), scale = scaleOf(Math.max(...list.map(l => l.cycles / D.duration_s), 0));
 	id('lines').hidden = !D.lines.length;
+	id('lines-note').textContent = '64 bytes each, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' +
+		(D.lines_lack ? ` ${count(D.lines_lack)} samples of cold lines are missing.` : '');
 	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
-	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, (D.hosts.length > 1 ? D.hosts[l.host] + ' ' : '') + l.line), html('td', { class: 'left' }, l.shared ? 'several' : nameOf(D.groups[l.group].name, 'span')),
-		html('td', { class: 'mid' }, count(l.samples)), html('td', { class: 'mid' }, count(l.loads)), html('td', { class: 'mid' }, count(l.stores)),
-		html('td', { class: 'mid' }, l.threads), html('td', {}, scale.text(l.cycles / D.duration_s)))));
+	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => lineRow(l, scale)));
 }
 function drawFacts() {
 	id('host').textContent = D.host || (D.hosts.length > 1 ? `${D.hosts.length} hosts: ${D.hosts.slice(0, 3).join(', ')}${D.hosts.length > 3 ? ', …' : ''}` : 'unknown host');

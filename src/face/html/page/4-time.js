@@ -3,9 +3,9 @@ let cursor = null, anchor = null;
 const LABEL = 13; /* height of a line of text */
 /* As high as the column beside it, within limits. */
 function heatHeight() {
-	const least = 286, most = 560, views = id('time'), holder = id('heat');
+	const usual = 286, least = 170, most = 560, views = id('time'), holder = id('heat');
 	if (id('first').clientWidth < 2 * views.clientWidth)
-		return least;
+		return usual;
 	if (!holder.firstChild) /* what is around it, once it is drawn */
 		return Math.max(least, Math.min(most, id('left').offsetHeight - 270));
 	return Math.max(least, Math.min(most, id('left').offsetHeight - (views.offsetHeight - holder.offsetHeight) - 38));
