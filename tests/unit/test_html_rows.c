@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include <ibscope/sim.h>
@@ -163,6 +164,60 @@ static void test_size_is_bounded(void **state)
 	tasks_free(tasks);
 }
 
+/* The page of an interval in which "db" waits for another node, and "web" for its own in half of @samples. */
+static char *page_of_counters(__u64 samples)
+{
+	static struct trace_info info = { .simulated = true,
+					  .format = "counters",
+					  .source = "sim" };
+	static __u64 buckets[3][IBS_LAT_BUCKETS];
+	static char db[] = "db", web[] = "web", none[] = "";
+	const struct html_report_opts opts = { .info = &info, .file = "", .options = "" };
+	const struct trace_end end = { .whole = true };
+	struct row row[3];
+	struct rows rows = { ARRAY_SIZE(row), row };
+	struct html_report *r = html_report_new(&opts);
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(row); i++) {
+		buckets[i][40] = samples / 3;
+		row[i] = (struct row){ .series = { .src = i == 2 ? IBS_SRC_DRAM
+								 : IBS_SRC_REMOTE_DRAM,
+						   .samples = samples / 3,
+						   .valid = samples / 3,
+						   .sum = 400 * samples,
+						   .ops = 1000 * samples,
+						   .buckets = buckets[i] } };
+		for (unsigned int l = 0; l < LABEL_N; l++)
+			row[i].label[l] = none;
+		row[i].label[LABEL_CONTAINER] = i ? web : db;
+	}
+	assert_int_equal(html_report_interval(r, &rows, 2 * SECOND, SECOND), 0);
+	html_report_write(r, &end, 0, f);
+	xmemclose(f);
+	html_report_free(r);
+	return text;
+}
+
+/* Counters have findings as well, and commands that count; few samples have none. */
+static void test_findings_of_counters(void **state)
+{
+	char *page = page_of_counters(3000);
+
+	(void)state;
+	assert_non_null(strstr(page, "\"list\":[{\"group\":0,\"cause\":\"remote\",\"share\":1"));
+	assert_non_null(strstr(page,
+			       "\"command\":[\"hist\",\"--source=sim\",\"--container\",\"db\","
+			       "\"--by\",\"comm,src\",\"10\",\"1\"]"));
+	assert_non_null(strstr(page, "\"lines\":[]"));
+	free(page);
+	page = page_of_counters(90);
+	assert_non_null(strstr(page, "\"findings\":null"));
+	free(page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_times_that_are_missing_or_early),
 		cmocka_unit_test(test_a_recording_that_began_earlier),
 		cmocka_unit_test(test_size_is_bounded),
+		cmocka_unit_test(test_findings_of_counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

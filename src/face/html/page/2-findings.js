@@ -2,11 +2,11 @@
 /* Before the share, after it, and what may be the reason. */
 const CAUSES = {
 	hitm: ['spends', 'of its miss cycles on lines that another cache had modified', 'Threads write data that others read.'],
-	remote: ['waits for another node in', 'of its miss cycles', 'Its threads run away from their memory, or share data across nodes.'],
-	far: ['waits for CXL or persistent memory in', 'of its miss cycles', 'Its pages lie on the slow tier.'],
-	walk: ['spends', 'of its miss cycles on accesses that missed both TLBs', 'Its data spans more pages than the TLB holds; huge pages may help.'],
-	slow: ['finds', `of its accesses to local DRAM slower than ${count(D.findings?.slow ?? 0)} cycles`, 'Its memory channels are busier than those of others.'],
-	memory: ['waits for memory in', 'of its miss cycles', 'Its data does not fit the caches.'],
+	remote: ['waits for another node in', 'of its miss cycles', 'Threads run on other nodes than their memory, or share data across nodes.'],
+	far: ['waits for CXL or persistent memory in', 'of its miss cycles', 'Pages lie on the slow tier.'],
+	walk: ['spends', 'of its miss cycles on accesses that missed both TLBs', 'The data spans more pages than the TLB holds; huge pages may help.'],
+	slow: ['finds', `of its accesses to local DRAM slower than ${count(D.findings?.slow ?? 0)} cycles`, 'The memory channels are busier than elsewhere.'],
+	memory: ['waits for memory in', 'of its miss cycles', 'The data does not fit the caches.'],
 };
 function finding({ group, frame, cause, share, rest, excess, command }, i) {
 	const [before, after, reason] = CAUSES[cause], one = group !== undefined, name = one ? D.groups[group].name : D.frames[frame];
