@@ -251,6 +251,13 @@ class Shop(Page):
             self.assertEqual(b.js("middleCut('web-frontend-production-canary-a', 12)"), 'web…canary-a')
             self.assertEqual(b.js("JSON.stringify(parts('shop/web…canary-a', true))"), '["shop/web…","canary-a"]')
 
+    def test_commands_read_a_pipe_again(self):
+        with open(self.file, 'rb') as f:
+            p = subprocess.run([ibscope.IBSCOPE, 'report', '-', '--html', '-'], stdin=f, capture_output=True, text=True)
+        facts = json.loads(re.search(r'id="facts-data">(.*?)</script>', p.stdout, re.S).group(1))
+        self.assertEqual(facts['file'], '-')
+        self.assertEqual({f['command'][2 if f['command'][0] == 'annotate' else 1] for f in facts['findings']['list']}, {'-'})
+
     def test_a_part_of_the_machine(self):
         """A node of the topology filters like its CPUs, and every level is there."""
         dom = self.dom('#select&place=node,2')

@@ -23,15 +23,15 @@ static double random_number(void)
 	return (ibs_sim_mix(++state) >> 11) * 0x1p-53;
 }
 
-/* A sample of which @share is HITM and as much remote, walked, far or slow; those cost six times as much. */
-static void draw(struct html_tally *t, double share)
+/* A sample of which @share is HITM and as much remote, walked, far or slow; HITM costs @hitm_cost. */
+static void draw(struct html_tally *t, double share, double hitm_cost)
 {
 	double cost = 0;
 	bool has[HTML_CAUSES];
 
 	for (unsigned int c = 0; c < HTML_CAUSES; c++)
 		has[c] = random_number() < share;
-	cost = (has[HTML_CAUSE_HITM] ? 600 : 100) * (.5 + random_number());
+	cost = (has[HTML_CAUSE_HITM] ? hitm_cost : 100) * (.5 + random_number());
 	for (unsigned int c = 0; c < HTML_CAUSES; c++)
 		html_part_add(&t->of[c], 1, c == HTML_CAUSE_SLOW ? 1 : cost, has[c]);
 	t->cycles += cost;
@@ -134,7 +134,7 @@ static void test_nameless_rows_and_order(void **unused)
 
 /* How many of @pages of @n rows of noise have a finding; row k has a part of 1 / k^@skew. */
 static unsigned int wrong_pages(unsigned int pages, size_t n, unsigned int draws, double skew,
-				double share)
+				double share, double hitm_cost)
 {
 	struct html_tally *row = calloc(n, sizeof(*row));
 	static __u32 of[DRAWS_MAX];
@@ -153,7 +153,7 @@ static unsigned int wrong_pages(unsigned int pages, size_t n, unsigned int draws
 	for (unsigned int p = 0; p < pages; p++) {
 		memset(row, 0, n * sizeof(*row));
 		for (unsigned int i = 0; i < draws; i++)
-			draw(&row[of[i]], share);
+			draw(&row[of[i]], share, hitm_cost);
 		wrong += find(row, n, f) != 0;
 	}
 	free(row);
@@ -164,12 +164,14 @@ static unsigned int wrong_pages(unsigned int pages, size_t n, unsigned int draws
 static void test_noise(void **unused)
 {
 	(void)unused;
-	assert_int_equal(wrong_pages(3, 1000, 100000, 0, .19), 0);
-	assert_int_equal(wrong_pages(3, 1000, 100000, 1, .19), 0);
-	assert_in_range(wrong_pages(300, 30, 2000, 0, .19), 0, 3);
-	assert_in_range(wrong_pages(300, 30, 600, 1, .02), 0, 3);
-	assert_in_range(wrong_pages(1000, 2, 200, 0, .5), 0, 10);
-	assert_in_range(wrong_pages(1000, 20, 200, 0, .01), 0, 10);
+	assert_int_equal(wrong_pages(3, 1000, 100000, 0, .19, 600), 0);
+	assert_int_equal(wrong_pages(3, 1000, 100000, 1, .19, 600), 0);
+	assert_in_range(wrong_pages(300, 30, 2000, 0, .19, 600), 0, 3);
+	assert_in_range(wrong_pages(300, 30, 600, 1, .02, 600), 0, 3);
+	assert_in_range(wrong_pages(1000, 2, 200, 0, .5, 600), 0, 10);
+	assert_in_range(wrong_pages(1000, 20, 200, 0, .01, 600), 0, 10);
+	assert_in_range(wrong_pages(1000, 20, 200, 0, .01, 10000), 0, 10);
+	assert_in_range(wrong_pages(300, 30, 2000, 1, .01, 2000), 0, 3);
 }
 
 int main(void)

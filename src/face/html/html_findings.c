@@ -17,12 +17,10 @@ const char *html_cause_name(enum html_cause c)
 
 void html_part_add(struct html_part *p, double n, double cycles, bool cause)
 {
-	double squares = cycles * cycles / n; /* samples of a bucket cost nearly the same */
-
 	p->all += cycles;
-	p->all_squares += squares;
+	p->samples += n;
 	p->part += cause ? cycles : 0;
-	p->part_squares += cause ? squares : 0;
+	p->part_samples += cause ? n : 0;
 }
 
 /* All rows but one; tiny differences of sums count as nothing. */
@@ -33,10 +31,9 @@ static double without(double all, double row)
 
 static struct html_part rest_of(const struct html_part *all, const struct html_part *row)
 {
-	return (struct html_part){ without(all->all, row->all),
-				   without(all->all_squares, row->all_squares),
+	return (struct html_part){ without(all->all, row->all), without(all->samples, row->samples),
 				   without(all->part, row->part),
-				   without(all->part_squares, row->part_squares) };
+				   without(all->part_samples, row->part_samples) };
 }
 
 static double share_of(const struct html_part *p)
@@ -44,31 +41,20 @@ static double share_of(const struct html_part *p)
 	return p->all > 0 ? p->part / p->all : 0;
 }
 
-/* The number of equal samples whose share would vary as much as this one. */
-static double effective(const struct html_part *p)
-{
-	double share = share_of(p), n = p->all * p->all / p->all_squares, variance;
-
-	variance = p->part_squares * (1 - share) * (1 - share) +
-		   (p->all_squares - p->part_squares) * share * share;
-	if (variance <= 0)
-		return n;
-	return fmin(n, share * (1 - share) * p->all * p->all / variance);
-}
-
 static double term(double share, double expected)
 {
 	return share > 0 ? share * log(share / expected) : 0;
 }
 
-/* The negative logarithm of a bound on the probability of such a share, or one farther off. */
+/*
+ * The negative logarithm of a bound on the probability that so many samples have the cause, or numbers farther
+ * off; of samples, since the costs of a few may be most of a row's.
+ */
 static double surprise(const struct html_part *p, double expected)
 {
-	double share = share_of(p);
+	double share = p->samples > 0 ? p->part_samples / p->samples : 0;
 
-	if (p->all <= 0 || p->all_squares <= 0)
-		return 0;
-	return effective(p) * (term(share, expected) + term(1 - share, 1 - expected));
+	return p->samples * (term(share, expected) + term(1 - share, 1 - expected));
 }
 
 static double excess_of(const struct html_tally *row, const struct html_tally *all,
@@ -88,9 +74,10 @@ static bool differs(const struct html_tally *row, const struct html_tally *all,
 {
 	const struct html_part *mine = &row->of[cause], *total = &all->of[cause];
 	const struct html_part rest = rest_of(total, mine);
-	double expected = share_of(total);
+	double expected = total->samples > 0 ? total->part_samples / total->samples : 0;
 
-	if (mine->part <= 0 || rest.all <= 0 || expected >= 1)
+	if (mine->part <= 0 || rest.all <= 0 || expected >= 1 ||
+	    mine->part_samples <= expected * mine->samples)
 		return false;
 	out->cause = cause;
 	out->share = share_of(mine);
@@ -109,9 +96,9 @@ static void add_up(const struct html_tally *row, size_t n, struct html_tally *al
 	for (size_t i = 0; i < n; i++) {
 		for (unsigned int c = 0; c < HTML_CAUSES; c++) {
 			all->of[c].all += row[i].of[c].all;
-			all->of[c].all_squares += row[i].of[c].all_squares;
+			all->of[c].samples += row[i].of[c].samples;
 			all->of[c].part += row[i].of[c].part;
-			all->of[c].part_squares += row[i].of[c].part_squares;
+			all->of[c].part_samples += row[i].of[c].part_samples;
 		}
 		all->cycles += row[i].cycles;
 		all->dram_cycles += row[i].dram_cycles;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rows of the page that differ from the rest beyond noise. Each sample counts as an independent draw,
- * weighted by what it costs.
+ * Rows of the page that differ from the rest beyond noise. Each sample counts as an independent draw.
  */
 #ifndef IBSCOPE_HTML_FINDINGS_H
 #define IBSCOPE_HTML_FINDINGS_H
@@ -33,9 +32,9 @@ enum html_cause {
 
 const char *html_cause_name(enum html_cause c);
 
-/* Sums of the weights of samples and of their squares: of all, and of the part that has a cause. */
+/* Costs and numbers of samples: of all, and of the part that has a cause. */
 struct html_part {
-	double all, all_squares, part, part_squares;
+	double all, samples, part, part_samples;
 };
 
 struct html_tally {
@@ -60,7 +59,8 @@ struct html_finding {
  * @wrong: probability that any of the rows is a finding if none differs
  *
  * The test is Hoeffding's bound on the tail of a binomial distribution, which holds for rows of any
- * size, with the effective number of samples, and Bonferroni's correction for the number of rows and causes.
+ * size, and Bonferroni's correction for the number of rows and causes. Chance is judged by the number of samples,
+ * since few of them may cost most; how much a finding matters, by costs.
  *
  * Return: number of findings in @out, at most @most, the most expensive first
  */

@@ -136,10 +136,10 @@ static void put_command(const struct html_report *r, enum compared kind,
 						 "10", "1" },
 			  8);
 	else if (kind == FUNCTIONS && r->parts == 1)
-		put_words(w, (const char *const[]){ "annotate", "-i", r->opts.file, name }, 4);
+		put_words(w, (const char *const[]){ "annotate", "-i", r->opts.again, name }, 4);
 	else
 		put_words(w,
-			  (const char *const[]){ command, r->opts.file, option, chosen,
+			  (const char *const[]){ command, r->opts.again, option, chosen,
 						 by ? "--by" : NULL, by, src ? "--src" : NULL,
 						 src },
 			  8);

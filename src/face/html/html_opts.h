@@ -15,7 +15,8 @@ struct html_report_opts {
 	size_t rows_max;     /* 0: HTML_ROWS_MAX */
 	size_t accesses_max; /* 0: enough */
 	bool lines_hidden;   /* the selection hides who shares a cache line */
-	const char *file;    /* for the commands that the page shows */
+	const char *file;    /* as people call it */
+	const char *again;   /* the same in the commands that the page shows; NULL: none */
 	const char *options; /* of the command line, as given */
 };
 

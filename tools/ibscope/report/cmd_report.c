@@ -105,6 +105,7 @@ static void start_html(struct report_cmd *c)
 		.several = c->in.n_parts > 1,
 		.lines_hidden = live_lines_check_selection(&c->sampling.select, &why) != 0,
 		.file = c->in.input.n_files > 1 ? "" : recorded_name(&c->in.input),
+		.again = c->in.input.n_files > 1 ? NULL : recorded_again(&c->in.input),
 		.options = c->in.options,
 	};
 
