@@ -355,6 +355,7 @@ class Install(unittest.TestCase):
                       'share/bash-completion/completions/ibscope', 'share/zsh/site-functions/_ibscope', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml',
                       'share/ibscope/schemas/ibscope-common.schema.json', 'share/ibscope/schemas/ibscope-report.schema.json',
+                      'share/doc/ibscope/examples/notebook/memory_latency.py',
                       'share/ibscope/systemd/nested-names.conf', 'share/ibscope/systemd/shared-machine.conf'):
                 self.assertIn('opt/x/' + f, there)
             with open(f'{d}/opt/x/lib/systemd/system/ibscope.service') as f:
