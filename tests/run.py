@@ -33,7 +33,7 @@ ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_perf_ring', 'test_period'
 # They take longest, and begin before the others.
 LONG = ('test_corpora.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
-        'test_exporter_web.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
+        'test_exporter_web.py', 'test_schemas.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
         'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
 CMOCKA_S = 600                          # time limits of one program, and one module:
 MODULE_S = {'system': 900, 'cli': 1800} # the latter run at NICE

@@ -74,8 +74,9 @@ class Schemas:
             del o['surplus']
         return out
 
-    def unseen(self, names):
-        """What no value had of the members that these schemas describe."""
-        return sorted(f'{name}: {key}' for name in names for o in objects(self.schema[name])
-                      for key, p in (o['properties'].items() if isinstance(o.get('properties'), dict) else ())
-                      if isinstance(p, dict) and (id(o['properties']), key) not in self.seen)
+    def unseen(self, *names):
+        """What no value had of the members that these schemas, or definitions, describe."""
+        of = {**self.schema['common']['$defs'], **self.schema}
+        return {f'{name}: {key}' for name in names for o in objects(of[name])
+                for key, p in (o['properties'].items() if isinstance(o.get('properties'), dict) else ())
+                if isinstance(p, dict) and (id(o['properties']), key) not in self.seen}
