@@ -4,8 +4,8 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others, but only one at a time samples. One that fails there is repeated with the machine to itself; if it passes then, its name
-is printed near the end, as `# unsteady: NAME`.
+Most of them run beside others, but only one at a time samples. One that fails there is repeated with the machine
+to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
 """
@@ -31,12 +31,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # They measure, or look at what each CPU does: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, and begin before the others.
-LONG = ('test_corpora.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
+LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py',
+        'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
         'test_exporter_web.py', 'test_schemas.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
         'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
+# System tests that sample little, and measure nothing: they run beside those that do.
+OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
 CMOCKA_S = 600                          # time limits of one program, and one module:
-MODULE_S = {'system': 900, 'cli': 1800} # the latter run at NICE
+MODULE_S = 1800                         # many run at NICE
 NICE = 10       # of those that do not sample, beside those that do
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
@@ -209,9 +212,9 @@ def run_module(path):
     return tally
 
 
-def start_module(args, layer, path):
+def start_module(args, path):
     return run_limited([sys.executable, os.path.join(HERE, 'run.py'), '--build', args.build, '--san', args.san,
-                        '--module', path], MODULE_S[layer])
+                        '--module', path], MODULE_S)
 
 
 def judge_module(path, p):
@@ -238,7 +241,8 @@ class Job:
     def __init__(self, layer, path, start, judge):
         self.layer, self.path, self.start, self.judge = layer, path, start, judge
         self.name = os.path.basename(path)
-        self.kind = 'alone' if self.name in ALONE else 'sampling' if layer in ('bpf', 'system') else 'other'
+        samples = layer in ('bpf', 'system') and self.name not in OFFLINE
+        self.kind = 'alone' if self.name in ALONE else 'sampling' if samples else 'other'
 
 
 def list_jobs(args):
@@ -248,8 +252,8 @@ def list_jobs(args):
             ('system', 'system/test_*.c', start_cmocka, judge_cmocka), ('unit', 'unit/test_*.c', start_cmocka, judge_cmocka),
             ('bpf', 'bpf/test_*.c', start_cmocka, judge_cmocka),
             ('fuzz', 'fuzz/fuzz_*.c', start_corpus, lambda path, p: judge_corpus(path, inputs_of(path), p)),
-            ('cli', 'cli/test_*.py', lambda path: start_module(args, 'cli', path), judge_module),
-            ('system', 'system/test_*.py', lambda path: start_module(args, 'system', path), judge_module)):
+            ('cli', 'cli/test_*.py', lambda path: start_module(args, path), judge_module),
+            ('system', 'system/test_*.py', lambda path: start_module(args, path), judge_module)):
         for path in sorted(glob.glob(pattern, root_dir=HERE)):
             path = os.path.join(HERE, path) if path.endswith('.py') else os.path.join(args.san, 'tests', path[:-2])
             jobs.append(Job(layer, path, start, judge))
