@@ -38,8 +38,7 @@ LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_
         'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
 # System tests that sample little, and measure nothing: they run beside those that do.
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
-CMOCKA_S = 600                          # time limits of one program, and one module:
-MODULE_S = 1800                         # many run at NICE
+CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
 NICE = 10       # of those that do not sample, beside those that do
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
