@@ -71,6 +71,7 @@ install -d "$dest/etc/ibscope" "$dest/etc/default"
 install -D -m 644 -t "$to/share/ibscope/systemd" tools/systemd/sys-admin.conf tools/systemd/nested-names.conf tools/systemd/shared-machine.conf
 install -D -m 644 tools/grafana/ibscope.json "$to/share/ibscope/grafana/ibscope.json"
 install -D -m 644 -t "$to/share/ibscope/schemas" tools/schemas/*.json
+install -D -m 644 -t "$to/share/doc/ibscope/examples" tools/examples/*.c
 install -D -m 644 -t "$to/share/doc/ibscope/examples/notebook" tools/examples/notebook/*.py
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/*.yml
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/FLEET.md

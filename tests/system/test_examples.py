@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The programs of tools/examples, sampled by the simulation: their own functions, fields and lines have names."""
 import csv
+import glob
 import io
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -67,6 +70,56 @@ class Examples(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         line, = [r for r in json.loads(p.stdout)['lines'] if 'counters' in [v['name'] for v in r['variables']]]
         self.assertEqual(line['verdict'], 'false sharing', line)
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Tutorial(unittest.TestCase):
+    """ibscope-tutorial(7), to the letter: each command is run, and prints each phrase that is quoted behind it."""
+    PAGE = os.path.join(EXAMPLES, '../man/ibscope-tutorial.7')
+
+    def steps(self):
+        """[(commands, phrases)] in their order."""
+        steps = []
+        with open(self.PAGE) as f:
+            for line in f:
+                line = line.rstrip('\n')
+                if line.startswith('.Dl ') and (not steps or steps[-1][1]):
+                    steps.append(([], []))
+                if line.startswith('.Dl '):
+                    steps[-1][0].append(line.removeprefix('.Dl '))
+                elif line.startswith('.Ql ') and steps:
+                    steps[-1][1].append(re.sub(' [,.;:]$', '', line.removeprefix('.Ql ')))
+        return steps
+
+    def run_line(self, line):
+        words = shlex.split(line)
+        if words[0] == 'ibscope':
+            words[0] = ibscope.IBSCOPE
+        if words[1] == 'record':
+            words[2:2] = ['--source', 'sim']
+        p = subprocess.run(words, cwd=self.dir.name, env=os.environ | {'NO_COLOR': '1'}, text=True, capture_output=True,
+                           stdin=subprocess.DEVNULL, timeout=120)
+        self.assertEqual(p.returncode, 0, (line, p.stderr))
+        return ' '.join(p.stdout.split())
+
+    def test_to_the_letter(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest('one CPU: nothing is shared')
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        for name in glob.glob(os.path.join(EXAMPLES, '*.c')):
+            shutil.copy(name, self.dir.name)
+        (built, phrases), *steps = self.steps()
+        self.assertEqual((len(built), phrases), (3, ['--source sim', 'ibscope record', 'SIMULATED']))
+        for line in built:
+            self.run_line(line)
+        self.assertEqual([len(commands) for commands, _ in steps], [2, 1, 2, 2, 2, 2])
+        for commands, phrases in steps:
+            *_, shown = map(self.run_line, commands)
+            self.assertTrue(phrases)
+            for phrase in phrases:
+                with self.subTest(command=commands[-1], phrase=phrase):
+                    self.assertIn(phrase, shown)
 
 
 if __name__ == '__main__':

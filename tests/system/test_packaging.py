@@ -351,6 +351,7 @@ class Install(unittest.TestCase):
             for c in commands:
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
             for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man7/ibscope-metrics.7',
+                      'share/man/man7/ibscope-tutorial.7', 'share/doc/ibscope/examples/pointer_chase.c',
                       'share/man/man1/ibscope.1',
                       'share/bash-completion/completions/ibscope', 'share/zsh/site-functions/_ibscope', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml',
