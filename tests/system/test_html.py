@@ -123,6 +123,7 @@ class Html(Page):
 
     def test_numbers_equal_those_of_report(self):
         self.check(self.dom())
+        self.assertIn('Memory is DRAM, CXL and persistent memory of any node.', self.text)
 
     def test_attribution(self):
         """What is known of functions and nodes adds up, as `report` has it; of the lines, `c2c`."""
