@@ -28,8 +28,8 @@ import clock  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# They measure, or look at what each CPU does: they run first, one after the other.
-ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
+# They measure, or look at what each CPU does, or sample what all processes do: they run first, one after the other.
+ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, and begin before the others.
 LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py',
         'test_exporter.py', 'test_top.py',
