@@ -111,7 +111,7 @@ TOUCH = """JSON.stringify([...document.querySelectorAll('#heat svg, #mix svg, #a
 }))"""
 # Names that have a gap, lack their end, or are wider than their column
 BAD_NAMES = """JSON.stringify([...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && (
-    e.textContent.slice(-3) !== e.title.slice(-3) || e.scrollWidth > e.clientWidth ||
+    e.textContent.slice(-3) !== nameText(e.title).slice(-3) || e.scrollWidth > e.clientWidth ||
     e.children.length > 1 && e.lastChild.getBoundingClientRect().left - e.firstChild.getBoundingClientRect().right > 1)).map(e => e.textContent))"""
 
 

@@ -144,12 +144,12 @@ function fitNames() {
 	};
 	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && getComputedStyle(e.lastChild).whiteSpace !== 'normal');
 	const cuts = names.map(e => { /* read all, then write */
-		const all = [...e.title].length, two = e.children.length > 1;
+		const name = nameText(e.title), all = [...name].length, two = e.children.length > 1;
 		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
 		let room = all;
-		while (room > 4 && wide(parts(middleCut(e.title, room), two)))
+		while (room > 4 && wide(parts(middleCut(name, room), two)))
 			room--;
-		return room < all ? [e, parts(middleCut(e.title, room), two)] : null;
+		return room < all ? [e, parts(middleCut(name, room), two)] : null;
 	});
 	for (const [e, [start, end]] of cuts.filter(c => c)) {
 		e.classList.add('cut');

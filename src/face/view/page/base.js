@@ -146,9 +146,11 @@ function rampKey(r, text) {
 		steps.append(html('i', { class: 'key a' + i }));
 	return html('span', { class: 'ramp' }, text(r.low), steps, text(r.high));
 }
-/* The style shortens the path of a name, never its last part. The root cgroup has tasks of the host and of the kernel. */
+/* The root cgroup has tasks of the host and of the kernel. */
+const nameText = name => name === '/' ? 'host, no container' : name;
+/* The style shortens the path of a name, never its last part. */
 function nameOf(name, tag, attributes) {
-	const text = name === '/' ? 'host, no container' : name, cut = text.lastIndexOf('/', text.length - 2) + 1;
+	const text = nameText(name), cut = text.lastIndexOf('/', text.length - 2) + 1;
 	return html(tag, { class: 'name', title: name, ...attributes },
 		cut ? html('span', {}, text.slice(0, cut)) : null, html('b', {}, text.slice(cut)));
 }
