@@ -49,7 +49,7 @@ def table_of(rows):
 # %% [markdown]
 # ## Containers and sources
 #
-# Miss cycles are latency times the ops that a sample stands for. They are null in a recording without a period;
+# Miss cycles are latency times the ops that a sample represents. They are null in a recording without a period;
 # then only shares are known.
 
 # %%
