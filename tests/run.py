@@ -31,7 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # They measure, or look at what each CPU does, or sample what all processes do: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, and begin before the others.
-LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_governor.py', 'test_serve.py', 'test_record.py',
+LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_serve.py', 'test_record.py',
         'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
         'test_exporter_web.py', 'test_schemas.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
