@@ -16,7 +16,7 @@ import guest
 from guest import need
 
 PERIOD = 100000
-KINDS = 'kill kill early term hup period plan event lines latency cgroup reset lease stopped'.split()
+KINDS = 'kill kill early ending term hup period plan event lines latency cgroup reset lease stopped'.split()
 
 SCRIPT = r'''
 D=/sys/fs/bpf/takeover
@@ -37,6 +37,11 @@ serve() {       # in the background, until it samples
 ended() { cat $O/takeover.last >> $O/takeover.err; }
 kill_() { kill -KILL $S; wait $S; ended; sleep $1; serve; sleep 0.4; }
 early() { kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4; }
+ending() {      # killed once the links that another left are unpinned, before their events end
+    kill -KILL $S; wait $S; ended; serve early
+    while kill -0 $S && set -- $D/links/* && [ -e "$1" ]; do :; done
+    kill -KILL $S; wait $S; ended; serve; sleep 0.4
+}
 ledger() { ibscope ctl --pin-dir $D -e ibs_op --json ledger | tr -d '\n'; }
 lapsed() {      # both ledgers must have the same counts, but for samples that are dropped
     sleep 8
@@ -76,6 +81,7 @@ class Steps:
         return {
             'kill': lambda: 'kill_ %.2f' % self.rng.choice((0, 0.02, 0.5, 1.2)),
             'early': lambda: 'early %.2f' % self.rng.uniform(0.02, 1),
+            'ending': lambda: 'ending',
             'term': lambda: 'term',
             'hup': lambda: 'hup %d' % self.period(),
             'period': lambda: 'set_ set period=%d' % self.period(),
