@@ -281,6 +281,7 @@ class Inline(unittest.TestCase):
         with open(html, encoding='utf-8') as f:
             self.assertIn('[inner, inlined at gcc.c:', f.read())
 
+    @unittest.skipUnless(*ibscope.can_bpf())
     def test_recorded(self):
         """A program that runs."""
         program, at = self.compile('gcc', C)

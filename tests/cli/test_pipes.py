@@ -56,7 +56,7 @@ class Pipes(unittest.TestCase):
                 want = self.out([*args, self.file], stdin=subprocess.DEVNULL)
                 self.assertEqual(got.replace(fifo.encode(), self.file.encode()), want)
 
-    @unittest.skipUnless(ibscope.can_bpf(), 'no BPF here')
+    @unittest.skipUnless(*ibscope.can_bpf())
     def test_record(self):
         p = subprocess.run(f'{ibscope.IBSCOPE} record --source sim -c 1000000 -o - -- sleep 0.2 | '
                            f'{ibscope.IBSCOPE} report -v -i -', shell=True, capture_output=True, text=True, timeout=60)

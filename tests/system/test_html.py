@@ -349,6 +349,7 @@ class Intervals(Page):
         self.assertIn('<section id="topology" aria-labelledby="topology-h" hidden="">', dom)
         self.assertIn('SIMULATED', dom)
 
+    @unittest.skipUnless(*ibscope.can_bpf())
     def test_standard_output(self):
         p = run('hist', '--source', 'sim', '-c', '100000', '--html', '-', '.1', '1')
         self.assertEqual(p.returncode, 0, p.stderr)
