@@ -256,8 +256,9 @@ def check_served(guest, name, period, bound):
     # events follow some milliseconds later: the program drops what comes of /a meanwhile
     need(not bound or (of['/b'] >= log['/b'] - 5 and log['/a'] - of['/a'] < 0.2 * log['/a']),
          'collected %s, the log has %s' % (of, log))
-    # a lonely sample of an event that was bound anew does not tell its period in the log
-    need(abs(got.ledger['seen'] - len(samples)) <= 5, 'seen %d of %d' % (got.ledger['seen'], len(samples)))
+    # a lonely sample of an event that was bound anew does not tell its period in the log: 0 to 9 of 2,900 in 25 runs
+    over = got.ledger['seen'] + (got.unseen or 0) - len(samples)
+    need(0 <= over <= 20 * bound, 'seen %d, unseen %s of %d' % (got.ledger['seen'], got.unseen, len(samples)))
     others = sum(s.vcpu > 1 for s in samples)
     need((others == 0) == bound, '%d interrupts on CPUs of other cgroups' % others)
     need((got.unseen is None) == bound, 'unseen %s' % got.unseen)
