@@ -77,10 +77,6 @@ static __always_inline void put_slab(__u64 *out, __u64 addr)
 			bpf_rdonly_cast(cache, bpf_core_type_id_kernel(struct kmem_cache)), addr);
 }
 
-struct bpf_iter_meta {
-	struct seq_file *seq;
-} __attribute__((preserve_access_index));
-
 struct bpf_iter__kmem_cache {
 	struct bpf_iter_meta *meta;
 	struct kmem_cache *s;

@@ -27,11 +27,46 @@ struct perf_sample_data {
 };
 
 struct hw_perf_event {
+	__u64 sample_period;
 	__u64 interrupts;
 };
 
+/* A counter of a single CPU. */
+typedef struct {
+	struct {
+		long counter;
+	} a;
+} local64_t;
+
 struct perf_event {
+	local64_t count;
+	__u64 total_time_enabled, total_time_running;
 	struct hw_perf_event hw;
+};
+
+struct file {
+	void *private_data;
+};
+
+struct bpf_link {
+	__u32 id;
+	enum bpf_link_type type;
+};
+
+struct bpf_perf_link {
+	struct bpf_link link;
+	struct file *perf_file;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_link {
+	struct bpf_iter_meta *meta;
+	struct bpf_link *link;
 };
 
 /* What the context of a perf_event program really is. */

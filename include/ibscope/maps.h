@@ -258,6 +258,12 @@ struct ibs_cpu_state {
 	__u32 lines; /* index of the hot-line table in use; user space changes it */
 
 	struct ibs_ring ring __attribute__((aligned(64)));
+	/*
+	 * Of the event that samples here, for the next collector (struct ibs_control): the id of its bpf_link, 0:
+	 * none; and what the event had counted of a period when its last one began
+	 */
+	__u32 link;
+	__u32 link_rest;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 	/* copy of ibs_config.layout, set by the loader */
 	__u16 layout[IBS_LAYOUT_ENTRIES] __attribute__((aligned(64)));
@@ -308,6 +314,18 @@ struct ibs_control {
 	__u8 cgroup_default; /* enum ibs_cgroup_choice of cgroups without a named ancestor */
 	__u64 tag_ops;	     /* ops per sample if the hardware filters samples */
 	__u64 lease_ns;	     /* CLOCK_MONOTONIC at which sampling ends; 0: never */
+	/*
+	 * For the next collector: samples as the PMU counted them, less the whole periods that events count above
+	 * ibs_cpu_state.link_rest
+	 */
+	__u64 pmu_samples;
+	__u32 pmu_marked; /* enum ibs_pmu_marked */
+};
+
+enum ibs_pmu_marked {
+	IBS_PMU_UNKNOWN,
+	IBS_PMU_COUNTS, /* events of the links count on */
+	IBS_PMU_ENDED,	/* they have ended, and are in pmu_samples */
 };
 
 /* Value of the map `state`, pinned for readers. */

@@ -27,6 +27,15 @@ int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 /* True if a killed collector has left links. */
 bool pins_have_links(const struct pins *p);
 
+/**
+ * pins_count_links() - note in the pinned state what the events of the links have counted
+ * @since_ns: CLOCK_MONOTONIC before the PMU was held, as it must be now
+ *
+ * Samples that these events took and no program saw are then unseen to the collector that resumes the
+ * counters. Without it, or before Linux 5.19, they are in no ledger.
+ */
+void pins_count_links(struct pins *p, __u64 since_ns);
+
 /*
  * Remove the links, which stops the sampling that a killed collector has left. No sample is lost if
  * the PMU is held meanwhile (pmu_hold.h of collector).

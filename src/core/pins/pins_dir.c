@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The directory of pins: created, locked, and the links below it. */
+/* The directory of pins: created and locked. */
 #include "pins_private.h"
 
 #include "base/rlimit.h"
@@ -37,8 +37,7 @@ void *pins_map(int fd, size_t bytes, bool write)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-/* Map the pinned meta, whoever wrote it. Return: NULL if there is none. */
-static struct ibs_meta *map_meta(const struct pins *p, bool write)
+struct ibs_meta *pins_map_meta(const struct pins *p, bool write)
 {
 	struct ibs_meta *meta;
 	char path[PIN_PATH_MAX];
@@ -59,7 +58,7 @@ static struct ibs_meta *map_meta(const struct pins *p, bool write)
 /* The process that holds the lock, according to meta; 0: unknown. */
 static __u32 holder(struct pins *p)
 {
-	struct ibs_meta *meta = map_meta(p, false);
+	struct ibs_meta *meta = pins_map_meta(p, false);
 	__u32 pid = meta ? meta->pid : 0;
 
 	if (meta)
@@ -69,7 +68,7 @@ static __u32 holder(struct pins *p)
 
 void pins_set_stopped(struct pins *p)
 {
-	struct ibs_meta *meta = map_meta(p, true);
+	struct ibs_meta *meta = pins_map_meta(p, true);
 
 	if (!meta)
 		return;
@@ -214,19 +213,6 @@ bool pins_are_locked(const struct pins *p)
 	return is_still(p->lock, p->links);
 }
 
-bool pins_have_links(const struct pins *p)
-{
-	DIR *dir = opendir(p->links);
-	struct dirent *e;
-	bool any = false;
-
-	while (dir && !any && (e = readdir(dir)))
-		any = *e->d_name != '.';
-	if (dir)
-		closedir(dir);
-	return any;
-}
-
 bool pins_is_kind(int fd, const char *kind)
 {
 	char self[64], what[64] = "";
@@ -234,60 +220,4 @@ bool pins_is_kind(int fd, const char *kind)
 	/* maps, programs and links look the same except in /proc */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	return readlink(self, what, sizeof(what) - 1) > 0 && !strcmp(what, kind);
-}
-
-/* Could a collector have pinned it? Others than links of events are not ours to end. */
-static bool is_link(int fd)
-{
-	struct bpf_link_info info = {};
-	__u32 len = sizeof(info);
-
-	return pins_is_kind(fd, "anon_inode:bpf-link") &&
-	       !bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == BPF_LINK_TYPE_PERF_EVENT;
-}
-
-/* After a grace period the kernel drops an unlinked pin's reference; it takes less than this. */
-#define UNLINK_MS 50
-
-/*
- * The last reference decides when the kernel closes the event: if it is a file of this process, before
- * close() returns; if it is the pin, some milliseconds after the program was detached, and samples
- * in between reach no program.
- */
-void pins_end_links(struct pins *p)
-{
-	const struct timespec ts = { .tv_nsec = UNLINK_MS * 1000000L };
-	DIR *dir = opendir(p->links);
-	int *files = NULL;
-	size_t n = 0, room = 0;
-	struct dirent *e;
-	struct err err;
-	char path[sizeof(p->links) + sizeof(e->d_name)];
-
-	while (dir && (e = readdir(dir))) {
-		if (*e->d_name == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", p->links, e->d_name);
-		rlimit_files(1);
-		array_reserve(files, room, n + 1);
-		files[n] = bpf_obj_get(path);
-		if (files[n] >= 0 && is_link(files[n])) {
-			n++;
-			unlink(path);
-			continue;
-		}
-		if (files[n] >= 0)
-			close(files[n]);
-		if (pin_file_set_aside(path, p->dir, &err))
-			log_warn("%s", err.text);
-	}
-	if (dir)
-		closedir(dir);
-	if (n) {
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-		nanosleep(&ts, NULL);
-	}
-	for (size_t i = 0; i < n; i++)
-		close(files[i]);
-	free(files);
 }

@@ -39,6 +39,9 @@ void pins_mount(const char *dir);
 /* True if @fd is of that kind, as /proc names it. */
 bool pins_is_kind(int fd, const char *kind);
 
+/* Map the pinned meta, whoever wrote it. Return: NULL if there is none. */
+struct ibs_meta *pins_map_meta(const struct pins *p, bool write);
+
 /* Return: NULL if it cannot be mapped. */
 void *pins_map(int fd, size_t bytes, bool write);
 

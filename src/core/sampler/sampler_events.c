@@ -59,6 +59,7 @@ int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 	int ret = s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
 	struct err ignored;
 
+	sampler_pins_mark(s);
 	FOR_COUNTERS(s, p)
 	perf_events_set_cgroup(*p, ret || !cgroup ? -1 : cgroup, &ignored);
 	return ret && cgroup ? err_set(err, ret, "%s", refused_cgroup(ret)) : ret;
@@ -80,6 +81,7 @@ int sampler_start(struct sampler *s, struct err *err)
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
 	s->started |= !ret;
+	sampler_pins_mark(s);
 	sampler_tags_begin(s);
 	return ret;
 }
@@ -87,10 +89,13 @@ int sampler_start(struct sampler *s, struct err *err)
 int sampler_restart(struct sampler *s, struct err *err)
 {
 	struct err ignored;
+	int ret;
 
 	FOR_COUNTERS(s, p)
 	perf_events_renew(*p, &ignored);
-	return s->events ? perf_events_renew(s->events, err) : 0;
+	ret = s->events ? perf_events_renew(s->events, err) : 0;
+	sampler_pins_mark(s);
+	return ret;
 }
 
 void sampler_stop(struct sampler *s)
@@ -125,7 +130,9 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 	if (period == perf_events_period(s->events))
 		return 0;
 	before = perf_events_period(s->events);
+	sampler_pins_unmark(s);
 	ret = perf_events_set_period(s->events, period, err);
+	sampler_pins_mark(s);
 	if (!ret)
 		sampler_tags_period(s, before, period);
 	return ret;
@@ -151,6 +158,7 @@ void sampler_tick(struct sampler *s)
 		perf_events_follow(*p, &online, &err);
 	sampler_tags_weigh(s);
 	ret = ret ?: perf_events_follow(s->events, &online, &err);
+	sampler_pins_mark(s);
 	if (ret) {
 		if (!s->warned_cpus)
 			log_warn("%s", err.text);

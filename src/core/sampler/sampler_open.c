@@ -152,6 +152,7 @@ static int check_twin(const struct sampler *s, struct err *err)
 static void describe(struct sampler *s, const struct sampler_opts *opts)
 {
 	s->max_slots = sampler_max_slots(opts);
+	s->pinned = opts->pins;
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
 	s->filter = opts->filter;
 	s->by_freq = opts->attr.freq;

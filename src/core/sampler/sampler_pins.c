@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,13 +123,65 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 
 int sampler_pins_start(struct sampler *s, struct err *err)
 {
+	const struct ibs_control *control = &s->state->control;
 	struct ledger now;
 	int ret = s->adopted ? counts_ledger(&s->counts, &now, err) : 0;
 
-	/* samples after the last collector's last read of the PMU were seen, or are unknown */
-	if (!ret && s->adopted)
+	if (!ret && s->adopted) {
+		/* what the PMU counted for a killed collector is unseen, if it is known */
+		if (control->pmu_marked == IBS_PMU_ENDED &&
+		    control->pmu_samples > now.seen + s->unseen)
+			s->unseen = control->pmu_samples - now.seen;
 		s->pmu_samples_before = (s->seen_before = now.seen) + s->unseen;
+	}
+	sampler_pins_unmark(s);
 	return ret;
+}
+
+void sampler_pins_unmark(struct sampler *s)
+{
+	if (s->pinned)
+		__atomic_store_n(&s->state->control.pmu_marked, IBS_PMU_UNKNOWN, __ATOMIC_RELEASE);
+}
+
+struct mark {
+	__u32 link, rest;
+};
+
+static void set_mark(void *ctx, unsigned int cpu, __u32 link, __u32 rest)
+{
+	struct mark *marks = ctx;
+
+	marks[cpu] = (struct mark){ link, rest };
+}
+
+void sampler_pins_mark(struct sampler *s)
+{
+	struct ibs_control *control = &s->state->control;
+	struct mark *marks;
+	__u64 samples;
+	bool known;
+
+	if (!s->pinned || !s->started || !s->events || !s->counts_periods)
+		return;
+	marks = xcalloc(s->possible_cpus, sizeof(*marks));
+	known = perf_events_mark(s->events, set_mark, marks, &samples);
+	samples += s->pmu_samples_before;
+	if (!known || samples != control->pmu_samples)
+		sampler_pins_unmark(s);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus && known; cpu++) {
+		struct ibs_cpu_state *st = &s->state->cpu[cpu];
+
+		if (st->link == marks[cpu].link && st->link_rest == marks[cpu].rest)
+			continue;
+		sampler_pins_unmark(s);
+		st->link = marks[cpu].link;
+		st->link_rest = marks[cpu].rest;
+	}
+	free(marks);
+	control->pmu_samples = samples;
+	if (known)
+		__atomic_store_n(&control->pmu_marked, IBS_PMU_COUNTS, __ATOMIC_RELEASE);
 }
 
 bool sampler_adopted(const struct sampler *s)

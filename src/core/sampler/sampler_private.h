@@ -94,7 +94,7 @@ struct sampler {
 	enum event_filter filter;
 	bool by_freq; /* the period varies */
 	bool simulated, count_ops;
-	bool adopted, started;
+	bool pinned, adopted, started;
 	const char *not_adopted; /* why pinned counters were not adopted; "": none exist */
 	bool direct, unfolded;
 	bool warned_cpus;
@@ -160,6 +160,13 @@ void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
  * them. A removed link may have let some through until shortly before.
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
+
+/*
+ * Note for the next collector what it must know of the events, after each change of them. After
+ * sampler_pins_unmark(), which precedes a change of the period, it is told that nothing is known.
+ */
+void sampler_pins_mark(struct sampler *s);
+void sampler_pins_unmark(struct sampler *s);
 
 /*
  * The BPF object, in the order of calls: _handle_programs() before it is opened, returns the id of

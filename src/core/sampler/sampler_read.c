@@ -106,6 +106,7 @@ int sampler_pmu_alone(struct sampler *s, struct err *err)
 	}
 	ret = ret ?: step;
 	step = go_on ? perf_events_enable(s->events, ret ? &later : err) : 0;
+	sampler_pins_mark(s);
 	return ret ?: step;
 }
 

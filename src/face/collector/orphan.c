@@ -2,6 +2,7 @@
 #include "orphan.h"
 #include "control.h"
 
+#include "base/clock.h"
 #include "pins/pins.h"
 #include "pmu_hold.h"
 
@@ -17,6 +18,7 @@ int orphan_open(const char *dir, mode_t mode, struct pins *out[ORPHAN_EVENTS], s
 	struct pmu_hold *hold;
 	char second[PATH_MAX];
 	bool orphaned = false;
+	__u64 since_ns;
 	int ret = pins_open(dir, mode, &out[0], err);
 
 	snprintf(second, sizeof(second), "%s/" IBS_PIN_SECOND, dir);
@@ -26,10 +28,14 @@ int orphan_open(const char *dir, mode_t mode, struct pins *out[ORPHAN_EVENTS], s
 		orphaned |= out[i] && pins_have_links(out[i]);
 	if (ret || !orphaned)
 		return ret;
+	since_ns = clock_ns(CLOCK_MONOTONIC);
 	hold = pmu_hold(pmus, sizeof(pmus) / sizeof(pmus[0]));
-	for (int i = 0; i < ORPHAN_EVENTS; i++)
-		if (out[i])
-			pins_end_links(out[i]);
+	for (int i = 0; i < ORPHAN_EVENTS; i++) {
+		if (!out[i])
+			continue;
+		pins_count_links(out[i], since_ns);
+		pins_end_links(out[i]);
+	}
 	pmu_release(hold);
 	return 0;
 }

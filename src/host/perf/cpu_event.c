@@ -26,12 +26,16 @@ static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 
 int cpu_event_attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
 	int ret;
 
 	if (pe->use_link) {
 		ret = bpf_link_create(pe->prog_fd, ev->fd, BPF_PERF_EVENT, NULL);
 		if (ret >= 0)
 			ev->link_fd = ret;
+		if (ret >= 0 && !bpf_obj_get_info_by_fd(ret, &info, &len))
+			ev->link_id = info.id;
 	} else {
 		ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, pe->prog_fd);
 	}

@@ -13,6 +13,7 @@
 struct cpu_event {
 	unsigned int cpu;
 	int fd, link_fd, second_fd; /* -1: not open */
+	__u32 link_id;		    /* of the kernel; 0: none, or unknown */
 	struct pin_file pin;	    /* of the link */
 	/* measures time enabled if that of the event is only its cgroup's; -1: not open */
 	int clock_fd;

@@ -94,6 +94,18 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
  */
 void perf_events_pin_links(struct perf_events *pe, const char *dir);
 
+/**
+ * perf_events_mark() - what one must know to count the samples of events by their links alone
+ * @fn: called for each event that has a link: the link's id, and what the event had counted of a period
+ *      when its last one began, below 2^32
+ * @samples: add to it the whole periods that each event counts above that, for perf_events_total.samples
+ *
+ * Return: false if that cannot be known: for events of a cgroup or without a link, or longer periods.
+ */
+bool perf_events_mark(const struct perf_events *pe,
+		      void (*fn)(void *ctx, unsigned int cpu, __u32 link, __u32 rest), void *ctx,
+		      __u64 *samples);
+
 /*
  * Let the program end an event by returning 1, once it is enabled. For kernels where overflows that the
  * program does not pass on do not count (struct kernel_features.limit_after_prog).

@@ -97,6 +97,27 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir)
 		cpu_event_pin(pe, &pe->ev[i]);
 }
 
+bool perf_events_mark(const struct perf_events *pe,
+		      void (*fn)(void *ctx, unsigned int cpu, __u32 link, __u32 rest), void *ctx,
+		      __u64 *samples)
+{
+	const __u64 period = pe->attr.sample_period;
+	bool known = !pe->attr.freq && period && period <= 1ULL << 32 && pe->cgroup < 0 &&
+		     pe->closed.exact;
+
+	*samples = pe->closed.samples;
+	for (size_t i = 0; i < pe->n && known; i++) {
+		const struct cpu_event *ev = &pe->ev[i];
+
+		if (ev->fd < 0)
+			continue;
+		known = ev->link_id;
+		*samples += ev->samples_before - ev->counted_before / period;
+		fn(ctx, ev->cpu, ev->link_id, ev->counted_before % period);
+	}
+	return known;
+}
+
 void perf_events_let_end(struct perf_events *pe)
 {
 	pe->ends = true;
