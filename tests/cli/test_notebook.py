@@ -75,7 +75,7 @@ class Notebook(unittest.TestCase):
                 report = json.loads(run('report', '--json', '--by', 'container,src', self.path(name)).stdout)
                 share = {}
                 for r in report['rows']:
-                    key = {None: '[unknown]', '': '[none]'}.get(r['labels']['container'], r['labels']['container'])
+                    key = {None: '[unknown]', '': 'host, no container'}.get(r['labels']['container'], r['labels']['container'])
                     share.setdefault(key, {})[r['labels']['src']] = r['share'] or 0
                 got = self.rows(tables['by_container'])
                 self.assertEqual(set(got), set(share))

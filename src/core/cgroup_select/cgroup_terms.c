@@ -14,6 +14,19 @@
 
 #define CONTAINER_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "_.-*?[]!^/"
 
+/* What tables print for processes in no container is not a name: say which option has them. */
+static int check_none(const char *option, const char *text, struct err *err)
+{
+	if (!strstr(text, CONTAINER_NONE))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s: '" CONTAINER_NONE "' is not a name: give %s to select what runs in no "
+		       "container",
+		       option,
+		       strcmp(option, "--filter") ? "--container '!*'"
+						  : "--filter '!(container =~ \"*\")'");
+}
+
 static int check_container(const struct term *t, struct err *err)
 {
 	const char *slash = strchr(t->text, '/');
@@ -116,7 +129,7 @@ static int add_list(struct terms *ts, const struct cgroup_source *src, enum term
 			  .out = *list == '!' };
 	char *copy = xstrdup(list), *save;
 	size_t before = ts->n;
-	int ret = 0;
+	int ret = check_none(t.option, list, err);
 
 	for (char *p = strtok_r(copy + t.out, ",", &save); !ret && p;
 	     p = strtok_r(NULL, ",", &save)) {
@@ -146,7 +159,7 @@ static int add_filter(struct terms *ts, const struct cgroup_source *src, const s
 			.glob = c->kind == FILTER_CGROUP_GLOB || c->kind == FILTER_CONTAINER_GLOB,
 		};
 
-		ret = add_term(ts, src, &t, err);
+		ret = check_none(t.option, t.text, err) ?: add_term(ts, src, &t, err);
 	}
 	return ret;
 }

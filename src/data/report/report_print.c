@@ -261,8 +261,7 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	else
 		report_buckets(row, out->all.buckets);
 	for (unsigned int k = 0; row->label && k < t->opts->n_by; k++) {
-		out->name[k] = table_name(row->label[k] ?: ABSENT,
-					  t->opts->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
+		out->name[k] = table_name(row->label[k] ?: ABSENT, t->opts->by[k]);
 	}
 }
 

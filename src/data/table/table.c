@@ -4,6 +4,7 @@
 
 #include "base/u64_map.h"
 #include "base/utf8.h"
+#include "cgroup/container.h"
 
 #include <ibscope/fetch.h>
 #include <math.h>
@@ -147,14 +148,43 @@ static void add_row(struct table_row *to, const struct table_row *r)
 	series_add(&to->all, &r->all);
 }
 
-char *table_name(const char *text, const char *empty)
+#define ROOT "/"
+
+const char *table_none(enum label l)
+{
+	switch (l) {
+	case LABEL_CGROUP:
+	case LABEL_CONTAINER:
+		return CONTAINER_NONE;
+	case LABEL_POD:
+		return "no pod";
+	case LABEL_COMM:
+		return "[unknown]";
+	default:
+		return "[none]";
+	}
+}
+
+bool table_is_none(const char *text, enum label l)
+{
+	return !*text || (l == LABEL_CGROUP && !strcmp(text, ROOT));
+}
+
+char *table_name(const char *text, enum label l)
 {
 	const size_t room = 4 * strlen(text) + 1;
-	char *name = *text ? xcalloc(1, room) : xstrdup(empty);
+	char *name;
 
-	if (*text)
-		utf8_escape(name, room, text);
+	if (table_is_none(text, l))
+		return xstrdup(table_none(l));
+	name = xcalloc(1, room);
+	utf8_escape(name, room, text);
 	return name;
+}
+
+const char *table_csv_name(const char *name, enum label l)
+{
+	return strcmp(name, table_none(l)) ? name : l == LABEL_CGROUP ? ROOT : "";
 }
 
 const struct table_option table_options[TABLE_OPTIONS] = {
@@ -165,7 +195,7 @@ const struct table_option table_options[TABLE_OPTIONS] = {
 
 bool table_is_selectable(const char *name)
 {
-	static const char *const others[] = { TABLE_ROOT, "other", "unknown" };
+	static const char *const others[] = { CONTAINER_NONE, "other", "unknown" };
 	bool is_name = name && *name && !strchr("[#", *name) && screen_is_repeatable(name);
 
 	for (size_t i = 0; is_name && i < ARRAY_SIZE(others); i++)
@@ -182,11 +212,11 @@ static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 
 	/* an unknown cgroup is "#ID" under every label */
 	if (!*container || *container == '#')
-		out = table_name(cgroup, TABLE_ROOT);
+		out = table_name(cgroup, LABEL_CGROUP);
 	else if (!*pod || !strcmp(pod, container)) /* "other" is both */
-		out = table_name(container, "");
+		out = table_name(container, LABEL_CONTAINER);
 	else
-		out = table_name(both = xasprintf("%s/%s", pod, container), "");
+		out = table_name(both = xasprintf("%s/%s", pod, container), LABEL_CONTAINER);
 	free(cgroup);
 	free(container);
 	free(pod);
@@ -210,8 +240,7 @@ static void name_row(unsigned int labels, const struct group *g, const struct se
 			to->name[l] = xstrdup(series_label(s, l));
 		} else {
 			label = group_label(g, l, name, arg);
-			to->name[l] =
-				table_name(label, l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
+			to->name[l] = table_name(label, l);
 			free(label);
 		}
 	}

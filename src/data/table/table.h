@@ -53,9 +53,9 @@ struct table {
 	size_t n_usual;
 };
 
-/* Names in tables of the root cgroup, and of no container or pod; not in JSON and report's CSV. */
-#define TABLE_ROOT "/"
-#define TABLE_NONE "[none]"
+/* What tables print for an empty label, or the root cgroup; CSV and JSON keep "" and "/". */
+const char *table_none(enum label l);
+bool table_is_none(const char *text, enum label l);
 
 /* A bit in addition to label bits: one name for cgroup, container and pod. */
 #define TABLE_JOINED (1U << 31)
@@ -100,8 +100,10 @@ void table_rank_weak(struct table *t, size_t top, bool fold);
 
 void table_free(struct table *t);
 
-/* A name as rows have it; the caller frees it. @empty: for "" */
-char *table_name(const char *text, const char *empty);
+/* A label as tables print it; the caller frees it. */
+char *table_name(const char *text, enum label l);
+/* The same for CSV. */
+const char *table_csv_name(const char *name, enum label l);
 
 /* The options that select the samples of a row by one of its names, the narrowest first. */
 struct table_option {

@@ -472,7 +472,7 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 			continue;
 		if (!first)
 			fputc(',', f);
-		utf8_put_csv(f, r->name[l] ?: first ? "other" : "");
+		utf8_put_csv(f, r->name[l] ? table_csv_name(r->name[l], l) : first ? "other" : "");
 		first = false;
 	}
 	for (unsigned int i = 0; i < n; i++) {

@@ -101,15 +101,21 @@ static const char *join(struct line_rows *rows, const struct line *l, enum line_
 {
 	struct line_tally t;
 	const char *out;
+	unsigned int n = 0;
 	char *text;
 	size_t size;
 	FILE *f = xmemopen(&text, &size);
 
 	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
-	for (size_t i = 0; i < t.n; i++)
-		fprintf(f, "%s%s", i ? ";" : "", (mangled ? t.v[i].mangled : NULL) ?: t.v[i].name);
+	for (size_t i = 0; i < t.n; i++) {
+		const char *name = (mangled ? t.v[i].mangled : NULL) ?: t.v[i].name;
+
+		if (!*name && rows->p->view.format != FORMAT_TEXT)
+			continue;
+		fprintf(f, "%s%s", n++ ? ";" : "", *name ? name : table_none(LABEL_CONTAINER));
+	}
 	fclose(f);
-	out = t.n ? kept(rows, text) : NULL;
+	out = n ? kept(rows, text) : NULL;
 	free(t.v);
 	free(text);
 	return out;
@@ -144,7 +150,11 @@ static const char *flow(struct line_rows *rows, const struct line *l)
 
 static const char *or_comms(struct line_rows *rows, const struct line *l)
 {
-	return joined(rows, l, LINE_CONTAINER, LINE_ANY) ?: joined(rows, l, LINE_COMM, LINE_ANY);
+	const char *containers = joined(rows, l, LINE_CONTAINER, LINE_ANY);
+
+	if (containers && strcmp(containers, table_none(LABEL_CONTAINER)))
+		return containers;
+	return joined(rows, l, LINE_COMM, LINE_ANY) ?: containers;
 }
 
 /* Only of rows that are shown: functions take their time. */
@@ -279,6 +289,8 @@ static void put_tally(struct json_writer *w, const char *key, struct line_rows *
 	line_tally(&rows->namer, l, what, kinds, slots, &t);
 	json_begin_array(w, key);
 	for (size_t i = 0; i < t.n; i++) {
+		if (!*t.v[i].name)
+			continue; /* in no container */
 		json_begin_object(w, NULL);
 		json_put_text(w, "name", t.v[i].name);
 		if (what != LINE_COMM && what != LINE_CONTAINER)

@@ -15,10 +15,10 @@ static const char *container_of(struct line_namer *n, __u64 cgroup_id)
 
 	if (i == U64_MAP_NONE) {
 		text = report_cgroup_text(n->tasks, LABEL_CONTAINER, cgroup_id, &c, buf);
-		i = intern_get(&n->texts, text ?: "");
+		i = intern_get(&n->texts, text);
 		u64_map_put(&n->containers, cgroup_id, i);
 	}
-	return *intern_text(&n->texts, i) ? intern_text(&n->texts, i) : NULL;
+	return intern_text(&n->texts, i);
 }
 
 void line_namer_place(const struct line_namer *n, const struct line_access *a,

@@ -109,7 +109,7 @@ static void view_row(const struct line_rows *rows, const struct line_row *r, str
 	for (enum table_column c = 0; c < TABLE_COLUMNS; c++)
 		out->value[c] = line_rows_value(rows, r, c);
 	for (unsigned int k = 0; !r->sum && k < rows->n_keys; k++)
-		out->name[k] = table_name(r->name[k] ?: ABSENT, "");
+		out->name[k] = table_name(r->name[k] ?: ABSENT, LABEL_CONTAINER);
 }
 
 /* Functions of hot lines are examples: samples have none. */

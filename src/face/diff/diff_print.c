@@ -427,9 +427,7 @@ const char *diff_name(const struct diff *d, const struct compare_where *w, unsig
 {
 	if (!w->name[k])
 		return "[unknown]";
-	if (*w->name[k])
-		return w->name[k];
-	return d->by[k] == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE;
+	return table_is_none(w->name[k], d->by[k]) ? table_none(d->by[k]) : w->name[k];
 }
 
 static void print_moved(FILE *f, const struct screen *s, const struct diff *d,

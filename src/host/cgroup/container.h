@@ -154,6 +154,9 @@ bool container_names_unreadable(const char *root, bool *found, char *path, size_
 
 #define CONTAINER_LABEL 512
 
+/* What views for people print for processes in no container; names have no comma and no blank. */
+#define CONTAINER_NONE "host, no container"
+
 /*
  * The same labels from a known name. @buf may hold the label; else it is valid as long as @c and
  * @name.

@@ -61,7 +61,7 @@ if not report['whole'] or report['lost']['samples']:
 
 table = table_of(report['rows'])
 # "" is what runs in no container, null an unknown one
-table['container'] = table['container'].fillna('[unknown]').replace('', '[none]')
+table['container'] = table['container'].fillna('[unknown]').replace('', 'host, no container')
 table['src'] = table['src'].fillna('[unknown]')
 by_container = table.pivot_table(index='container', columns='src', values='share', aggfunc='sum', fill_value=0, observed=True)
 by_container = by_container.loc[by_container.sum(axis=1).sort_values(ascending=False).index, (by_container > 0).any()]

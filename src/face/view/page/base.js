@@ -147,7 +147,8 @@ function rampKey(r, text) {
 	return html('span', { class: 'ramp' }, text(r.low), steps, text(r.high));
 }
 /* The root cgroup has tasks of the host and of the kernel. */
-const nameText = name => name === '/' ? 'host, no container' : name;
+const NO_CONTAINER = 'host, no container'; /* as the tables of the program */
+const nameText = name => name === '/' ? NO_CONTAINER : name;
 /* The style shortens the path of a name, never its last part. */
 function nameOf(name, tag, attributes) {
 	const text = nameText(name), cut = text.lastIndexOf('/', text.length - 2) + 1;
