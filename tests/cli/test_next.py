@@ -20,6 +20,19 @@ VIEWS = (['report'], ['report', '--by', 'symbol'], ['report', '--by', 'cgroup'],
 ENV = {**os.environ, 'IBSCOPE_PAGER': 'cat', 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1',
        'PATH': os.path.dirname(ibscope.IBSCOPE) + ':' + os.environ['PATH']}
 
+# What a person sees of each command; and the commands with none, and why.
+RESULTS = {
+    'report': 'report shop.ibs', 'numa': 'numa shop.ibs', 'replay': 'replay shop.ibs', 'c2c': 'c2c lines.ibs',
+    'annotate': 'annotate -i code.ibs annotated', 'diff': 'diff shop.ibs samples.ibs', 'dump': 'dump --limit 3 shop.ibs',
+    'merge': 'merge -o both.ibs shop.ibs samples.ibs', 'export': 'export --perf-data shop.data shop.ibs',
+}
+LIVE = {'hist': 'hist --source sim -c 1000000 0.2 1',
+        'record': 'record --source sim -c 1000000 -o one.ibs -- true'}
+NONE = {'top': 'a screen whose keys are the next step; y prints its command',
+        'serve': 'a daemon, whose log is no result'}
+SCREENS = ['top']    # they end when a person says so
+ELSEWHERE = {'doctor': 'test_doctor', 'ctl': 'test_ctl'}
+
 
 class Next(unittest.TestCase):
     @classmethod
@@ -54,6 +67,8 @@ class Next(unittest.TestCase):
         for line in found if depth else ():
             with self.subTest(command=command, line=line):
                 self.assertTrue(line.startswith('ibscope '))
+                if line.split()[1] in SCREENS:
+                    line += ' --once'
                 self.follow(line, depth - 1)
         return found
 
@@ -78,6 +93,48 @@ class Next(unittest.TestCase):
         self.assertEqual(self.next_of('ibscope report code.ibs --by symbol')[0], 'ibscope annotate -i code.ibs annotated')
         self.assertEqual(self.next_of('ibscope annotate -i code.ibs annotated'),
                          ["ibscope report code.ibs --type 'struct shelf'"])
+
+    def test_every_command(self):
+        """Each command of the table ends with a next step, or is listed with the reason why not."""
+        text = subprocess.run([ibscope.IBSCOPE, '--help'], capture_output=True, text=True, check=True).stdout
+        table = text.split('Commands:\n')[1].split('\n\n')[0]
+        names = [line.split()[0] for line in table.splitlines()]
+        self.assertEqual(sorted(names), sorted([*RESULTS, *LIVE, *NONE, *ELSEWHERE]))
+        for name, command in {**RESULTS, **(LIVE if ibscope.can_bpf()[0] else {})}.items():
+            with self.subTest(name=name):
+                self.assertTrue(self.follow('ibscope ' + command, 1), command)
+                p = subprocess.run([ibscope.IBSCOPE, *command.split()], cwd=self.dir.name, capture_output=True, text=True)
+                self.assertNotIn('Next:', p.stdout + p.stderr)
+        for name, test in ELSEWHERE.items():
+            self.assertTrue(hasattr(self, test), name)
+
+    def test_dump_and_export(self):
+        self.assertEqual(self.next_of('ibscope dump --limit 3 shop.ibs'), ['ibscope report shop.ibs'])
+        self.assertEqual(self.next_of('ibscope export -o x.data shop.ibs'), ['ibscope report x.data --by symbol,src'])
+        self.assertEqual(self.next_of('ibscope export --hwloc x.xml samples.ibs'),
+                         ['ibscope report samples.ibs --by cpu,src'])
+        for quiet in ('dump --csv shop.ibs', 'dump --json shop.ibs', 'dump --limit 3 shop.ibs | cat',
+                      'export -o - shop.ibs >/dev/null', 'cat shop.ibs | ibscope dump --limit 3 -'):
+            self.assertEqual(self.next_of(quiet if quiet.startswith('cat') else 'ibscope ' + quiet), [], quiet)
+
+    def test_doctor(self):
+        found = re.findall('^Next: (.*)$', self.shell('ibscope doctor')[1], re.M)
+        self.assertEqual(len(found), 1 if any(ibscope.can_bpf()[:1]) else 0)
+        for line in found:
+            self.assertIn(line, ('ibscope hist 10 1', 'ibscope hist --source=sim 10 1'))
+        self.assertNotIn('Next:', subprocess.run([ibscope.IBSCOPE, 'doctor'], capture_output=True, text=True).stdout)
+
+    @unittest.skipUnless(*ibscope.can_bpf())
+    def test_ctl(self):
+        """Of a collector: its counters. Those of the snapshot are as hist has them."""
+        pins = f'/sys/fs/bpf/ibscope-next-{os.getpid()}'
+        collector = ibscope.Collector(pins, '-c', '1000000', '--control', 'none', '--unpin')
+        try:
+            found = self.next_of(f'ibscope ctl --pin-dir {pins} status')
+            self.assertEqual(found, [f'ibscope ctl --pin-dir {pins} snapshot'])
+            self.assertTrue(self.next_of(found[0]))
+        finally:
+            collector.stop()
 
     def test_merged(self):
         self.assertEqual(self.follow('ibscope merge -o all.ibs shop.ibs samples.ibs', 1),

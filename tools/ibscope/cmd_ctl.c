@@ -5,6 +5,7 @@
 #include "collector/control.h"
 #include "view/hist.h"
 #include "base/options.h"
+#include "base/screen.h"
 #include "base/utf8.h"
 #include "pins/pinned.h"
 #include "rows/rows.h"
@@ -67,6 +68,15 @@ static const struct option_row ctl_rows[] = {
 	  OPTION_FLAG(struct ctl, wait) },
 };
 
+static void print_next(const struct ctl *c)
+{
+	struct screen screen;
+
+	screen_of(stdout, &screen);
+	screen_next(stdout, &screen, "ctl", c->pin_dir ? "--pin-dir" : "", c->pin_dir ?: "",
+		    "snapshot", NULL);
+}
+
 static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 {
 	const unsigned int n = pinned_second(p) ? 2 : 1;
@@ -81,6 +91,8 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 		collector_print_json(stdout, now, n, NULL);
 	else
 		collector_print(stdout, now, n);
+	if (!c->json)
+		print_next(c);
 	if (collector_alive(&now[0].meta))
 		return 0;
 	return err_set(err, -ESRCH,

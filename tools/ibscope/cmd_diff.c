@@ -354,18 +354,21 @@ static int choose_keys(struct cmd *c, struct err *err)
 static void print_next(const struct cmd *c, const struct compare_result *r, FILE *f)
 {
 	const struct compare_where *w = r->row;
-	const struct recorded_input b = { .file = file_of(c, COMPARE_B) };
+	const struct recorded_input a = { .file = file_of(c, COMPARE_A) },
+				    b = { .file = file_of(c, COMPARE_B) };
 	const char *file = recorded_again(&b);
 	const char *cause =
 		r->n_findings ? compare_cause_name(c->diff.compare, r->term[0].cause) : "";
 
 	if (c->view.format || c->prometheus || !r->n_findings ||
-	    diff_is_counts(file_of(c, COMPARE_B)))
+	    diff_is_counts(file_of(c, COMPARE_A)) || diff_is_counts(file_of(c, COMPARE_B)))
 		return;
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)
 		if (c->diff.by[k] == LABEL_SYMBOL && w->name[k] && !strchr("[-", *w->name[k]) &&
 		    !strstr(w->name[k], SCREEN_INLINED) && !sampling_of_fetch(&c->sampling))
-			screen_next(f, &c->screen, "annotate", "-i", file, w->name[k], NULL);
+			/* B need not have it at all */
+			screen_next(f, &c->screen, "annotate", "-i",
+				    w->a > w->b ? recorded_again(&a) : file, w->name[k], NULL);
 	if (strstr(cause, "remote"))
 		screen_next(f, &c->screen, "numa", file, NULL);
 	else

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/options.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 #include "event/cpu.h"
 #include "event/event.h"
 #include "perf/sample_cost.h"
@@ -259,6 +260,16 @@ static const struct option_row rows[] = {
 	{ "json", 0, NULL, "print one JSON object", OPTION_FLAG(struct doctor_options, json) },
 };
 
+static void print_next(const struct doctor_report *d)
+{
+	struct screen screen;
+
+	screen_of(stdout, &screen);
+	if (d->can_sample || d->can_simulate)
+		screen_next(stdout, &screen, "hist", d->can_sample ? "" : "--source=sim", "10", "1",
+			    NULL);
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	struct doctor_options o = {};
@@ -301,6 +312,8 @@ int cmd_doctor(int argc, char **argv)
 		err = doctor_print_json(d, stdout, &e);
 	else
 		doctor_print(d, stdout, terminal_width(), want_color());
+	if (!o.json)
+		print_next(d);
 	free(d);
 	if (err) {
 		log_error("%s", e.text);

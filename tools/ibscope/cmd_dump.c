@@ -2,6 +2,7 @@
 /* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 #include "input/recorded.h"
 #include "dump/dump.h"
 
@@ -92,6 +93,17 @@ static int dump_all(struct cmd *c, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
+/* Suggest what sums up the samples. */
+static void print_next(struct cmd *c)
+{
+	struct screen screen;
+
+	screen_of(stdout, &screen);
+	if (c->format == SAMPLE_TEXT && c->shown)
+		screen_next(stdout, &screen, "report", recorded_again(&c->in.input),
+			    sampling_of_fetch(&c->sampling) ? "--event=ibs_fetch//" : "", NULL);
+}
+
 static int run(void *cmd)
 {
 	struct cmd *c = cmd;
@@ -106,6 +118,8 @@ static int run(void *cmd)
 	ret = ret ?: dump_all(c, &err);
 	if (!ret && !c->shown)
 		recorded_nothing(c->in.replay, NULL);
+	if (ret >= 0)
+		print_next(c);
 	if (ret >= 0)
 		ret = output_stream_flush(stdout, &err) ?: ret;
 	if (c->other_kind)

@@ -2,6 +2,7 @@
 /* ibscope export: write a recording in the format of another tool. */
 #include "cmd.h"
 #include "base/output_file.h"
+#include "base/screen.h"
 #include "perf_data/perf_data_write.h"
 #include "input/recorded.h"
 #include "profile/profile.h"
@@ -143,6 +144,20 @@ static int write_all(struct cmd *c, struct err *err)
 	return ret;
 }
 
+static void print_next(const struct cmd *c)
+{
+	struct screen screen;
+
+	screen_of(stderr, &screen);
+	if (!strcmp(c->path, "-"))
+		return;
+	if (c->hwloc)
+		screen_next(stderr, &screen, "report", recorded_again(&c->in.input), "--by",
+			    "cpu,src", NULL);
+	else
+		screen_next(stderr, &screen, "report", c->path, "--by", "symbol,src", NULL);
+}
+
 static int run(void *cmd)
 {
 	struct cmd *c = cmd;
@@ -156,6 +171,8 @@ static int run(void *cmd)
 	ret = ret ?: closed;
 	if (!ret && !c->written)
 		recorded_nothing(c->in.replay, NULL);
+	else if (!ret)
+		print_next(c);
 	return recorded_status(&c->in, ret, &err);
 }
 
