@@ -120,6 +120,7 @@ class Annotate(unittest.TestCase):
             figures = table[0].removesuffix('CODE')
             self.assertLessEqual(len(re.split('  +', figures.strip())), 4)
             self.assertLessEqual(len(figures), width - 40)
+            self.assertIn(r'__asm__ volatile(".Lload: movq 16(%1), %0\n\t"'[:40], '\n'.join(table))
         self.assertRegex(text, r'(?m)^ +20 +100\.0% +250\.0 +80\.0% +\w+:  movq [^#]+  # struct shelf: next$')
         # all that are known, in an order of their own
         text = self.annotate(self.file, '--columns', ','.join(reversed(COLUMNS)), env=TEXT).stdout

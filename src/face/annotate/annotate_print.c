@@ -216,10 +216,19 @@ static void put_heading(struct text *t)
 static void put_source(struct text *t, const struct annotate_row *r)
 {
 	const char *line = source_line(&t->sources, r->file, r->line);
-	char text[LINE_MAX];
+	const char *code = line ? line + strspn(line, " \t") : "";
+	unsigned int least = screen_columns(code);
+	char place[LINE_MAX], text[2 * LINE_MAX];
 
-	snprintf(text, sizeof(text), "%.200s:%d%s%.600s", last_part(r->file), r->line,
-		 line ? "  " : "", line ?: "");
+	least = least < CODE_MIN ? least : CODE_MIN;
+	snprintf(place, sizeof(place), "%.200s:%d", last_part(r->file), r->line);
+	snprintf(text, sizeof(text), "%s%s%.600s", place, line ? "  " : "", line ?: "");
+	/* else little is left for the text between the place and the edge */
+	if (line &&
+	    t->left + (code - line) + screen_columns(place) + 2 + least > t->p->screen->width) {
+		put_line(t, NULL, place, false);
+		snprintf(text, sizeof(text), "%.600s", code);
+	}
 	put_line(t, NULL, text, false);
 }
 
@@ -252,7 +261,7 @@ static void put_rows(struct text *t)
 		}
 		if (skipped) {
 			snprintf(text, sizeof(text), "... %zu instruction%s without samples",
-				 skipped, skipped > 1 ? "s" : "");
+				 skipped, text_plural(skipped));
 			put_line(t, NULL, text, false);
 		}
 		if (annotate_new_inlined(skipped ? NULL : last, r))
@@ -274,7 +283,8 @@ static void put_rows(struct text *t)
 		}
 	}
 	if (skipped) {
-		snprintf(text, sizeof(text), "... %zu instructions without samples", skipped);
+		snprintf(text, sizeof(text), "... %zu instruction%s without samples", skipped,
+			 text_plural(skipped));
 		put_line(t, NULL, text, false);
 	}
 }
