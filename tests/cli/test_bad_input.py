@@ -316,6 +316,10 @@ class BadInput(unittest.TestCase):
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '60'})
         self.assertIn('estimated ops: known; unseen samples: known', p.stdout)
         self.assertLessEqual(max(map(len, p.stdout.splitlines())), 60)
+        for command, at in (['hist', '--explain=zen4:6.12'], 60), (['hist', '--explain', '--source', 'sim'], 80), (['report', '--explain'], 60):
+            p = run(*command, '--min-lat', '100', '--addr', '1000-2000', env={**os.environ, 'COLUMNS': str(at)})
+            self.assertIn('false unless', ' '.join(p.stdout.split()), p.stderr)
+            self.assertLessEqual(max(len(x) for x in p.stdout.splitlines() if not x.startswith(('filter:', '--'))), at, p.stdout)
         self.assertIn('estimated ops: known; unseen samples: unknown', run('hist', '--explain', '--source', 'sim').stdout)
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '200'})
         self.assertIn('l3missonly needs --plan hw; the number of unseen samples is then unknown', p.stdout)

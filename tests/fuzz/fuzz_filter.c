@@ -26,7 +26,7 @@ static void check(struct filter *f)
 	FILE *out = open_memstream(&said, &size);
 
 	need(out != NULL);
-	filter_explain(out, f);
+	filter_explain(out, f, 80);
 	fclose(out);
 	*strchr(said, '\n') = 0;
 	need(!filter_parse(said + strlen("filter: "), &again, &e));

@@ -59,7 +59,7 @@ static void check_round_trip(const struct filter *f)
 	FILE *out = open_memstream(&said, &size);
 
 	assert_non_null(out);
-	filter_explain(out, f);
+	filter_explain(out, f, 300);
 	fclose(out);
 	end = strchr(said, '\n');
 	assert_non_null(end);
@@ -488,7 +488,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_non_null(out);
 	parse("mem_lvl == ram, weight1 > 300 || swpf", &f);
-	filter_explain(out, &f);
+	filter_explain(out, &f, 300);
 	fclose(out);
 	assert_string_equal(
 		text,

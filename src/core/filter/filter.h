@@ -88,8 +88,10 @@ void filter_free(struct filter *f); /* accepts a zero one */
  *
  * First one line per part: its reason in the ledger, ": " and the canonical expression. Then one
  * line per test: what is compared, where it is read, when it is valid, and which test comes next.
+ *
+ * @width: columns to wrap the texts at; expressions stay whole, to be copied
  */
-void filter_explain(FILE *out, const struct filter *f);
+void filter_explain(FILE *out, const struct filter *f, unsigned int width);
 
 /**
  * filter_print_terms() - print every term, its values and where it is read, for --help filter

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "filter.h"
 #include "filter_private.h"
+#include "base/screen.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -235,7 +236,20 @@ static void print_target(FILE *out, unsigned int to)
 		fprintf(out, "test %u", to + 1);
 }
 
-void filter_explain(FILE *out, const struct filter *f)
+#define READS 5 /* where these texts begin */
+
+static void print_reads(FILE *out, const struct filter_field *fl, unsigned int width)
+{
+	const bool always = fl->when == IBS_FILTER_WHEN_ALWAYS || fl->when == IBS_FETCH_WHEN_ALWAYS;
+	char *text = xasprintf("reads %s%s%s", fl->where, always ? "" : "; false unless ",
+			       always ? "" : whens[fl->when]);
+
+	fprintf(out, "%*s", READS, "");
+	screen_wrap(out, text, READS, width);
+	free(text);
+}
+
+void filter_explain(FILE *out, const struct filter *f, unsigned int width)
 {
 	for (unsigned int i = 0; i < f->n_parts; i++)
 		fprintf(out, "%s: %s\n", reasons[f->parts[i].outcome], f->parts[i].text);
@@ -251,10 +265,8 @@ void filter_explain(FILE *out, const struct filter *f)
 		print_target(out, t->on_true);
 		fputs(" : ", out);
 		print_target(out, t->on_false);
-		fprintf(out, "\n     reads %s", fl->where);
-		if (fl->when != IBS_FILTER_WHEN_ALWAYS && fl->when != IBS_FETCH_WHEN_ALWAYS)
-			fprintf(out, "; false unless %s", whens[fl->when]);
 		fputc('\n', out);
+		print_reads(out, fl, width);
 	}
 }
 

@@ -403,7 +403,7 @@ static void explain(const struct sampling_opts *o, unsigned int n, const struct 
 	plan_print(stdout, &plan, &c, screen.width);
 	if (filter->n_parts) {
 		putchar('\n');
-		filter_explain(stdout, filter);
+		filter_explain(stdout, filter, screen.width);
 	}
 }
 

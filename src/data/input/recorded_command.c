@@ -99,6 +99,7 @@ const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
 int recorded_explain(const struct select_options *o)
 {
 	const struct filter *filter = &o->filter[o->filter_options.fetch];
+	struct screen screen;
 
 	if (o->machine || !filter->text) {
 		log_error("--explain: a recording has no plan, only the tests of --filter and "
@@ -106,7 +107,8 @@ int recorded_explain(const struct select_options *o)
 			  o->machine ? "leave the machine out" : "give one");
 		return EXIT_USAGE;
 	}
-	filter_explain(stdout, filter);
+	screen_of(stdout, &screen);
+	filter_explain(stdout, filter, screen.width);
 	return EXIT_DONE;
 }
 
