@@ -91,14 +91,37 @@ class Seen(test_exporter.Collected):
         for shown, known in zip(sorted((float(c) for _, c in rows[:-1])), sorted(miss)):
             self.assertAlmostEqual(shown, known, delta=len(d['containers']) * 20)    # whole numbers of each source
 
-    def serve_page(self, page, d):
+    @test_exporter.needs('chromium')
+    def test_page_says_what_the_history_left_out(self):
+        """Groups that a full history has no room for are said in words, and only then."""
+        e = self.start(test_exporter.Exporter)
+        got = {}
+
+        def kept():
+            got.update(json.loads(e.get('/api/history.json')[2]))
+            return any(i.get('groups') for i in got['intervals'])
+        self.until(kept)
+        snapshot = json.loads(e.get('/api/snapshot.json')[2])
+        for n, says in (0, None), (1, '1 group has no row of its own and is in'), (3, 'Up to 3 groups in an interval have no rows of their own and are in'):
+            for i in got['intervals']:
+                i['left_out'] = n
+            dom = self.dom(self.serve_page(e.get('/')[2].encode(), snapshot, got))
+            text = re.sub('<[^>]*>', ' ', re.sub(r'(?s)<(script|style)\b.*?</\1>', '', dom))
+            if says:
+                self.assertIn(says, text)
+            else:
+                self.assertNotIn('of their own', text)
+                self.assertRegex(text, r'The last \d')
+
+    def serve_page(self, page, d, history=None):
         """Serve the page with snapshot @d, which may change or be a function."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
                 self.end_headers()
                 with contextlib.suppress(OSError):      # a browser may go away
-                    self.wfile.write(json.dumps(d() if callable(d) else d).encode() if 'json' in self.path else page)
+                    now = history if history and 'history' in self.path else d() if callable(d) else d
+                    self.wfile.write(json.dumps(now).encode() if 'json' in self.path else page)
 
             def log_message(self, *args):
                 pass

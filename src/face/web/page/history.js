@@ -26,7 +26,7 @@ function takeInterval(i, d) {
 		return;
 	}
 	learn(i.names);
-	intervals.push({ begin: i.begin_s, end: i.end_s, partial: i.partial, ledger: i.ledger, fetchLedger: i.fetch ? i.fetch.ledger : i.ledger,
+	intervals.push({ begin: i.begin_s, end: i.end_s, partial: i.partial, leftOut: i.left_out, ledger: i.ledger, fetchLedger: i.fetch ? i.fetch.ledger : i.ledger,
 		containers: i.groups.filter(g => g.sources).map(g => restored(g, d, 'sources', 'estimated_ops')),
 		fetches: (i.fetch || i).groups.filter(g => g.fetches).map(g => restored(g, d, 'fetches', 'estimated_fetches')) });
 }
@@ -61,8 +61,13 @@ const lengthOf = list => list.reduce((n, i) => n + i.end - i.begin, 0);
 /* Seconds of the menu; without intervals there is only what was counted since the start. */
 const wanted = () => range ? range[1] - range[0] : shown().length ? +menu : 0;
 const counts = d => d.alive || d.orphaned;
+/* Groups that the history had no room for are not lost, but have no row. */
+function leftOutText(list) {
+	const n = Math.max(0, ...list.map(i => i.leftOut || 0));
+	return n ? ` ${n === 1 ? '1 group has no row of its own and is' : `Up to ${n} groups in an interval have no rows of their own and are`} in "other": the history is full.` : '';
+}
 function rangeText(list, d) {
-	const length = time(lengthOf(list)), partial = list.some(i => i.partial) ? ' The collector started or ended in it: rates are too low.' : '';
+	const length = time(lengthOf(list)), partial = (list.some(i => i.partial) ? ' The collector started or ended in it: rates are too low.' : '') + leftOutText(list);
 	if (range)
 		return `${wall(range[0])} to ${wall(range[1])}, ${length}.${partial}`;
 	return counts(d) ? `The last ${length}.${partial}` : `The last ${length} that were sampled, up to ${wall(lastEnd())}.${partial}`;
