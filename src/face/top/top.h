@@ -63,8 +63,9 @@ struct top_opts {
 	double interval_s;
 	const struct top_source_info *info;
 	const char *host;
-	bool once;	     /* a single frame: it has no trend */
-	const char *command; /* "ibscope top" with the options that no key changes */
+	bool once;			  /* a single frame: it has no trend */
+	const char *command;		  /* "ibscope top" with the options that no key changes */
+	const char *given[TABLE_OPTIONS]; /* those that a row replaces; NULL: not given */
 };
 
 struct top;

@@ -13,7 +13,9 @@
 struct top_zoom {
 	unsigned int labels;
 	__u64 hash;
-	char *name, *option; /* for people, and for a command line */
+	char *name;		     /* for people */
+	char *option[TABLE_OPTIONS]; /* for a command line, as table_options; NULL: none */
+	bool selected;		     /* by these alone */
 };
 
 /* Where the mouse hits what, as painted last. */
@@ -62,6 +64,8 @@ size_t top_shown(const struct top *t);
 void top_cycle(struct top *t);
 void top_zoom_in(struct top *t);  /* into the selected row */
 void top_zoom_out(struct top *t); /* of the last of n_zooms */
+/* The options that select the samples of the row. */
+void top_zoom_options(struct top *t, struct top_zoom *z);
 unsigned int top_row_labels(const struct top *t);
 const char *top_level_name(const struct top *t);
 /* Make `table` current. */

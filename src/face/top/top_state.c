@@ -87,7 +87,8 @@ const char *top_function(struct top *t)
 static void clear_zoom(struct top_zoom *z)
 {
 	free(z->name);
-	free(z->option);
+	for (size_t o = 0; o < TABLE_OPTIONS; o++)
+		free(z->option[o]);
 	memset(z, 0, sizeof(*z));
 }
 
@@ -119,42 +120,6 @@ void top_cycle(struct top *t)
 		go_to(t, level);
 		return;
 	}
-}
-
-static char *quote(const char *option, const char *value)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *f = xmemopen(&text, &n);
-
-	fprintf(f, " %s ", option);
-	text_put_word(f, value);
-	xmemclose(f);
-	return text;
-}
-
-/* The option that selects what the row is of. */
-static char *zoom_option(struct top *t, unsigned int labels, __u64 hash)
-{
-	for (size_t i = 0; i < t->shown.n_groups; i++) {
-		const struct group *g = &t->shown.groups[i];
-
-		if (table_group_hash(g, labels, history_name, t->history) != hash)
-			continue;
-		for (size_t o = 0; o < TABLE_OPTIONS; o++) {
-			enum label l = table_options[o].label;
-			char *value = labels >> l & 1 ? group_label(g, l, history_name, t->history)
-						      : NULL;
-			char *out = value && *value && *value != '#' && !g->other
-					    ? quote(table_options[o].option, value)
-					    : NULL;
-
-			free(value);
-			if (out)
-				return out;
-		}
-	}
-	return xstrdup("");
 }
 
 void top_zoom_in(struct top *t)
@@ -191,7 +156,7 @@ void top_zoom_in(struct top *t)
 		free(z->name);
 		z->name = name;
 	}
-	z->option = zoom_option(t, z->labels, z->hash);
+	top_zoom_options(t, z);
 	t->n_zooms++;
 	go_to(t, inside);
 }
@@ -220,33 +185,49 @@ static void first_level(struct top *t)
 		top_cycle(t);
 }
 
+/* A row is a part of what was selected before, so only the narrowest option of a kind is right. */
+static void put_options(FILE *f, const struct top *t)
+{
+	for (size_t o = 0; o < TABLE_OPTIONS; o++) {
+		const char *text = t->opts.given[o];
+
+		for (unsigned int i = 0; i < t->n_zooms; i++)
+			text = t->zoom[i].option[o] ?: text;
+		fputs(text ?: "", f);
+	}
+}
+
 void top_command(const struct top *t, char *out, size_t size)
 {
 	unsigned int labels = top_row_labels(t) & ~TABLE_JOINED;
 	const char *sep = " --by ";
-	size_t n = snprintf(out, size, "%s", t->opts.command);
+	char *text;
+	size_t n;
+	FILE *f = xmemopen(&text, &n);
 
-#define ADD(...) (n += n < size ? snprintf(out + n, size - n, __VA_ARGS__) : 0)
-	for (unsigned int i = 0; i < t->n_zooms; i++)
-		ADD("%s", t->zoom[i].option);
+	fputs(t->opts.command, f);
+	put_options(f, t);
 	for (int l = 0; t->level && l < LABEL_N; l++) {
 		if (!(labels >> l & 1))
 			continue;
-		ADD("%s%s", sep, label_name(l));
+		fprintf(f, "%s%s", sep, label_name(l));
 		sep = ",";
 	}
 	if (t->sort != TABLE_CYCLES)
-		ADD(" --sort %s", top_sort_name(t));
+		fprintf(f, " --sort %s", top_sort_name(t));
 	if (t->opts.reverse)
-		ADD(" --reverse");
+		fputs(" --reverse", f);
 	if (*t->opts.match) {
-		char *match = quote("--match", t->opts.match);
-
-		ADD("%s", match);
-		free(match);
+		fputs(" --match ", f);
+		text_put_word(f, t->opts.match);
 	}
-	ADD(" -d %g", t->opts.interval_s);
-#undef ADD
+	fprintf(f, " -d %g", t->opts.interval_s);
+	for (unsigned int i = 0; i < t->n_zooms; i++)
+		if (!t->zoom[i].selected)
+			fprintf(f, "  # not only of %s, which no option selects", t->zoom[i].name);
+	xmemclose(f);
+	snprintf(out, size, "%s", text);
+	free(text);
 }
 
 /* --- the table, and what happens to it --- */

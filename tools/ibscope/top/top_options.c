@@ -4,6 +4,7 @@
 #include "collector/control.h"
 
 #include "base/num.h"
+#include "base/text.h"
 
 #include <ibscope/pin_layout.h>
 
@@ -43,7 +44,7 @@ static int set_speed(void *ctx, const char *arg, struct err *err)
 const struct option_row top_options[] = {
 	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
 	  OPTION_DURATION(struct top_cmd, top.interval_s, TOP_MIN_INTERVAL_S, TOP_MAX_INTERVAL_S) },
-	{ "reverse", 0, NULL, "sort smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
+	{ "reverse", 0, NULL, "sort smallest first", OPTION_FLAG(struct top_cmd, top.reverse) },
 	{ "match", 0, "TEXT", "show only rows with TEXT in their name",
 	  OPTION_TEXT(struct top_cmd, top.match) },
 	{ "input", 'i', "FILE", "show a recording as if it were live",
@@ -81,22 +82,67 @@ void top_usage(FILE *f, const struct option_set *sets, size_t n)
 	fprintf(f, "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
+/* The option of table_options that @word is; -1: none. *value: in the word, or "" if it is the next one. */
+static int row_option(const char *word, const char **value)
+{
+	static const char *const longer[TABLE_OPTIONS] = { "--pid", "--tid", "--cpu" };
+
+	for (int o = 0; o < TABLE_OPTIONS; o++) {
+		const char *option = table_options[o].option;
+		const size_t n = strlen(option), m = longer[o] ? strlen(longer[o]) : 0;
+
+		if (!strncmp(word, option, n) && (n == 2 || !word[n] || word[n] == '='))
+			*value = word + n + (word[n] == '=');
+		else if (m && !strncmp(word, longer[o], m) && (!word[m] || word[m] == '='))
+			*value = word + m + (word[m] == '=');
+		else
+			continue;
+		return o;
+	}
+	return -1;
+}
+
+static void keep_word(char *to, size_t size, const char *word)
+{
+	size_t n = strlen(to), len;
+	char *text;
+	FILE *f = xmemopen(&text, &len);
+
+	fputc(' ', f);
+	text_put_word(f, word);
+	xmemclose(f);
+	snprintf(to + n, size - n, "%s", text);
+	free(text);
+}
+
 void top_keep_command(struct top_cmd *c, int argc, char **argv)
 {
 	static const char *const changed[] = { "--by", "--sort",    "--match", "--interval",
 					       "-d",   "--reverse", "--once" };
-	size_t n = snprintf(c->command, sizeof(c->command), "ibscope top");
+	const char *value;
 
-	for (int i = 1; i < argc && n < sizeof(c->command); i++) {
+	snprintf(c->command, sizeof(c->command), "ibscope top");
+	for (int i = 1; i < argc; i++) {
 		size_t k = 0, len = strcspn(argv[i], "=");
+		int o = row_option(argv[i], &value);
+		bool next = o >= 0 && !*value && i + 1 < argc, kept;
 
 		while (k < 7 && (strlen(changed[k]) != len || strncmp(argv[i], changed[k], len)))
 			k++;
-		if (k == 7)
-			n += snprintf(c->command + n, sizeof(c->command) - n, " %s", argv[i]);
-		else if (k < 5 && !argv[i][len])
-			i++;
+		if (k < 7) {
+			i += k < 5 && !argv[i][len];
+			continue;
+		}
+		value = next ? argv[i + 1] : value;
+		/* what it excludes, or a minimum, goes for rows, too */
+		kept = o < 0 || *value == '!' || strchr(value, ':');
+		for (int last = i + next; i <= last; i++)
+			keep_word(kept ? c->command : c->given[o],
+				  kept ? sizeof(c->command) : sizeof(c->given[o]), argv[i]);
+		i--;
 	}
+	for (int o = 0; o < TABLE_OPTIONS; o++)
+		c->top.given[o] = c->given[o];
 }
 
 int top_check_options(const struct top_cmd *c, bool selects, struct err *err)

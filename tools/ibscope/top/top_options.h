@@ -29,6 +29,7 @@ struct top_cmd {
 	double began;	     /* start of the current interval */
 	__u64 seen;	     /* samples of all intervals */
 	char command[1024], host[256];
+	char given[TABLE_OPTIONS][512]; /* of the command, what rows replace */
 };
 
 /* Their context is a struct top_cmd. */
