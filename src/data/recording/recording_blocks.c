@@ -219,7 +219,7 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 }
 
 /* Read the data. Return: NULL, or the problem; *ret is a negative errno if reading failed. */
-static const char *load(struct recording_blocks *b, const unsigned char **data, ssize_t *ret)
+static const char *load(struct recording_blocks *b, ssize_t *ret)
 {
 	const struct recording_block *h = &b->head;
 
@@ -232,7 +232,6 @@ static const char *load(struct recording_blocks *b, const unsigned char **data, 
 	if (h->data_crc != recording_crc(b->stored, h->bytes))
 		return "the block has a wrong checksum";
 	b->wasted -= *ret;
-	*data = b->stored;
 	return NULL;
 }
 
@@ -242,6 +241,7 @@ static const char *unpack(struct recording_blocks *b, const unsigned char **data
 
 	if (h->flags & ~RECORDING_ZSTD)
 		return "the block is encoded in a way that this program does not know";
+	*data = b->stored;
 	if (!(h->flags & RECORDING_ZSTD))
 		return h->raw_bytes == h->bytes ? NULL : "the block has two lengths";
 	*data = b->raw;
@@ -284,7 +284,7 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 	array_reserve(b->stored, b->stored_room, b->head.bytes + 1);
 	array_reserve(b->raw, b->raw_room, b->head.raw_bytes + 1);
 	b->peeked = false;
-	wrong = load(b, data, &ret);
+	wrong = load(b, &ret);
 	if (ret < 0)
 		return cannot_read(err, ret, begin);
 	if (wrong) {
@@ -296,7 +296,7 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 		b->at = b->wasted > b->size + RECORDING_BLOCK_MAX ? end : begin + sizeof(b->head);
 		return 0;
 	}
-	wrong = unpack(b, data);
+	wrong = data ? unpack(b, data) : NULL;
 	if (wrong)
 		count_damaged(b, wrong);
 	b->at = end;

@@ -68,7 +68,7 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 
 /**
  * recording_blocks_take() - read the data of the block from recording_blocks_peek(), and advance
- * @data: raw_bytes of data, valid until the next call
+ * @data: raw_bytes of data, valid until the next call; NULL: only check that they are undamaged
  *
  * Return: 1 and *data; 0 if it is damaged; or a negative errno with @err: cannot read.
  */

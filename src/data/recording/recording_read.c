@@ -272,10 +272,12 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
 		      struct err *err)
 {
+	const bool samples = h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES;
+	const bool skips = samples && r->trace.skips_samples;
 	const unsigned char *data;
-	int ret = recording_blocks_take(&r->blocks, &data, err);
+	int ret = recording_blocks_take(&r->blocks, skips ? NULL : &data, err);
 
-	if (ret <= 0)
+	if (ret <= 0 || skips)
 		return ret;
 	r->may_pair = h->type == RECORDING_SAMPLES;
 	switch (h->type) {

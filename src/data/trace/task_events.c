@@ -288,6 +288,7 @@ int tasks_read(struct tasks *t, struct trace *trace, struct err *err)
 	int ret;
 
 	trace_rewind(trace, err);
+	trace_skip_samples(trace);
 	while ((ret = trace_next(trace, &ev, err)) > 0)
 		tasks_add(t, &ev);
 	return ret ?: trace_rewind(trace, err);

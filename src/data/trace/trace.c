@@ -251,6 +251,7 @@ int trace_rewind(struct trace *t, struct err *err)
 {
 	(void)err;
 	t->format->rewind(t);
+	t->skips_samples = false;
 	return 0;
 }
 

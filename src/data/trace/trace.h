@@ -224,7 +224,8 @@ struct trace {
 	const struct trace_format *format;
 	struct trace_info info;
 	struct trace_end end;
-	__u64 done, total; /* bytes read so far, and of the whole file */
+	__u64 done, total;  /* bytes read so far, and of the whole file */
+	bool skips_samples; /* by trace_skip_samples(); formats may ignore it */
 };
 
 /**
@@ -260,6 +261,15 @@ static inline const struct trace_info *trace_info(const struct trace *t)
  * Return: 1 and *ev; 0 at the end; or a negative errno with @err if nothing more can be read.
  */
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err);
+
+/*
+ * From now on samples are not wanted: formats that can skip them unread do so. trace_rewind() ends that.
+ * Damage inside of skipped samples is not noticed.
+ */
+static inline void trace_skip_samples(struct trace *t)
+{
+	t->skips_samples = true;
+}
 
 /* Return to the first event. Return: 0 */
 int trace_rewind(struct trace *t, struct err *err);
