@@ -51,6 +51,19 @@ static bool name_word(struct report *r, const char *name, const char *mangled, _
 	return true;
 }
 
+/* The same for names that live as long as the recording: their address finds the word. */
+static bool symbol_name_word(struct report *r, const struct symbol *sym, __u64 *word)
+{
+	const uintptr_t key = (uintptr_t)(sym->mangled ?: sym->name);
+
+	*word = u64_map_get(&r->word_of, key);
+	if (*word != U64_MAP_NONE)
+		return true;
+	name_word(r, sym->name, sym->mangled, word);
+	u64_map_put(&r->word_of, key, *word);
+	return true;
+}
+
 static bool cgroup_word(const struct key_sample *k, __u64 *word)
 {
 	const __u64 id = k->ev->sample.cgroup_id;
@@ -237,8 +250,7 @@ static bool symbol_word(const struct key_sample *k, __u64 *word)
 		r->code[report_code_kind(s->has_ip, &sym)]++;
 	if (s->has_ip && key == LABEL_SYMBOL) {
 		f = symbols_inlined(r->opts.symbols, &sym);
-		return f ? report_inlined_word(r, f, &sym, word)
-			 : name_word(r, sym.name, sym.mangled, word);
+		return f ? report_inlined_word(r, f, &sym, word) : symbol_name_word(r, &sym, word);
 	}
 	return s->has_ip && text_word(r, key == LABEL_DSO ? sym.dso : sym.srcline, word);
 }

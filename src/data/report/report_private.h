@@ -85,6 +85,7 @@ struct report {
 
 	struct intern texts;
 	struct u64_map demangled; /* of texts that are mangled names */
+	struct u64_map word_of;	  /* of names of functions, by their address; of this part */
 	struct report_inlines inlined;
 	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */

@@ -76,6 +76,7 @@ void symbols_free(struct symbols *s)
 		object_close(s->processes[i].code_dump.object);
 	}
 	free(s->noted);
+	free(s->recent);
 	free(s->dsos);
 	naming_free(s->naming);
 	free(s->processes);
@@ -237,6 +238,10 @@ void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 		return;
 	p->noted = true;
 	p->contained = *cgroup.container && !(s->this_boot && container_is_ours("", cgroup.path));
+	if (!p->contained)
+		return;
+	free(s->recent); /* its files are other ones now */
+	s->recent = NULL;
 }
 
 static bool same_build_id(const struct dso *d, const struct task_map *map)
@@ -317,8 +322,8 @@ static void find_name(struct symbols *s, struct dso *d, __u64 offset, struct sym
 	out->name = demangled;
 }
 
-void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
-		  bool kernel, bool srcline, struct symbol *out)
+static void find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		 bool kernel, bool srcline, struct symbol *out)
 {
 	struct task_map map;
 	bool mapped = tasks_map(tasks, tgid, addr, time, kernel, &map);
@@ -356,9 +361,82 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		out->srcline = NULL;
 }
 
+static struct recent_map *recent_map(const struct symbols *s, __u32 tgid, __u64 addr)
+{
+	return &s->recent->map[u64_hash(addr >> 20 ^ (__u64)tgid << 40) >> (68 - RECENT_BITS)];
+}
+
+static struct recent_name *recent_name(const struct symbols *s, const struct object *o,
+				       __u64 offset)
+{
+	return &s->recent->name[u64_hash(offset ^ (uintptr_t)o << 20) >> (64 - RECENT_BITS)];
+}
+
+/* Return: whether the answer is known. */
+static bool find_recent(const struct symbols *s, const struct recent_map *m, __u64 addr,
+			struct symbol *out)
+{
+	const struct object *o = s->dsos[m->dso].object;
+	const __u64 offset = addr - m->start + m->pgoff;
+	const struct recent_name *n = recent_name(s, o, offset);
+
+	if (!o || n->object != o || n->offset != offset)
+		return false;
+	*out = (struct symbol){ .name = n->name,
+				.mangled = n->mangled,
+				.dso = m->path,
+				.object = s->dsos[m->dso].object,
+				.offset = offset };
+	return true;
+}
+
+/* Names never change, but one that is missing may come, or get another reason. */
+static void remember(struct symbols *s, const struct symbol *sym)
+{
+	if (sym->object && *sym->name != '[')
+		*recent_name(s, sym->object, sym->offset) =
+			(struct recent_name){ sym->offset, sym->object, sym->name, sym->mangled };
+}
+
+void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  bool kernel, bool srcline, struct symbol *out)
+{
+	const __u64 state = kernel || srcline ? 0 : tasks_state(tasks);
+	const __u32 maps = state ? tasks_maps(tasks, tgid, time) : 0;
+	struct recent_map *m;
+	struct task_map map;
+
+	if (!maps) {
+		find(s, tasks, tgid, addr, time, kernel, srcline, out);
+		return;
+	}
+	if (!s->recent)
+		s->recent = xcalloc(1, sizeof(*s->recent));
+	m = recent_map(s, tgid, addr);
+	if (m->state == state && m->tgid == tgid && m->maps == maps && addr >= m->start &&
+	    addr < m->end && find_recent(s, m, addr, out))
+		return;
+	find(s, tasks, tgid, addr, time, false, false, out);
+	remember(s, out);
+	if (!out->object || !tasks_map(tasks, tgid, addr, time, false, &map))
+		return;
+	*m = (struct recent_map){ state,     tgid,    maps,	 dso_at(s, tgid, &map) - s->dsos,
+				  map.start, map.end, map.pgoff, map.path };
+}
+
 const struct inlined *symbols_inlined(const struct symbols *s, const struct symbol *sym)
 {
-	return s->opts.no_inline || !sym->object ? NULL : object_inlined(sym->object, sym->offset);
+	struct recent_name *n;
+
+	if (s->opts.no_inline || !sym->object)
+		return NULL;
+	n = s->recent ? recent_name(s, sym->object, sym->offset) : NULL;
+	if (!n || n->object != sym->object || n->offset != sym->offset)
+		return object_inlined(sym->object, sym->offset);
+	if (!n->has_inlined)
+		n->inlined = object_inlined(sym->object, sym->offset);
+	n->has_inlined = true;
+	return n->inlined;
 }
 
 static bool kernel_code(struct symbols *s, const struct symbol *sym, __u64 addr,

@@ -39,6 +39,26 @@ struct process {
 	} code_map, code_dump;	       /* /tmp/perf-PID.map, jit-PID.dump */
 };
 
+/* Recent answers, found by hash; newer ones replace others. */
+#define RECENT_BITS 14
+struct recent {
+	/* what a process with certain maps has around an address */
+	struct recent_map {
+		__u64 state; /* of tasks; 0: none */
+		__u32 tgid, maps, dso;
+		__u64 start, end, pgoff;
+		const char *path;
+	} map[1 << RECENT_BITS >> 4];
+	/* the name at an offset in a file */
+	struct recent_name {
+		__u64 offset;
+		const struct object *object; /* NULL: none */
+		const char *name, *mangled;
+		const struct inlined *inlined;
+		bool has_inlined;
+	} name[1 << RECENT_BITS];
+};
+
 struct noted;
 
 struct symbols {
@@ -55,6 +75,8 @@ struct symbols {
 	struct process *processes;
 	size_t n_processes, processes_room;
 	struct u64_map process_of; /* by tgid */
+
+	struct recent *recent; /* NULL: none yet */
 
 	struct noted *noted; /* by symbols_note() */
 	size_t n_noted, noted_room;

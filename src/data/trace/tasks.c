@@ -375,6 +375,7 @@ static int compare_events(const void *pa, const void *pb)
 static void sort_events(const struct tasks *asked)
 {
 	struct tasks *t = (struct tasks *)asked;
+	static __u64 last_state;
 
 	if (!t->n_events)
 		return;
@@ -384,6 +385,7 @@ static void sort_events(const struct tasks *asked)
 	free(t->events);
 	t->events = NULL;
 	t->n_events = t->events_room = 0;
+	t->state = ++last_state;
 }
 
 /* The last version up to a time, 0 for the last of all. Without one, the first later version, unless it was born then. */
@@ -443,6 +445,17 @@ bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool k
 	const struct map_node *n = map_tree_find(&t->pool, root, addr);
 
 	return n && map_at(t, n->value, out);
+}
+
+__u32 tasks_maps(const struct tasks *t, __u32 tgid, __u64 time)
+{
+	return maps_at(t, PROCESS(tgid), time);
+}
+
+__u64 tasks_state(const struct tasks *t)
+{
+	sort_events(t);
+	return t->state;
 }
 
 bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,

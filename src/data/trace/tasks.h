@@ -92,6 +92,15 @@ struct task_map {
 bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
 	       struct task_map *out);
 
+/*
+ * A number for the maps of a process at a time. While it and tasks_state() stay the same, tasks_map() gives the
+ * same answers; 0: the process has none.
+ */
+__u32 tasks_maps(const struct tasks *t, __u32 tgid, __u64 time);
+
+/* Changes with the events that were added, and differs between any two struct tasks with events. */
+__u64 tasks_state(const struct tasks *t);
+
 /* The next map above or below an unmapped address of a process. Return: false if there is none. */
 bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,
 		    struct task_map *out);

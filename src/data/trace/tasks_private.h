@@ -44,6 +44,7 @@ struct tasks {
 	size_t n_events, events_room;
 	size_t seq;
 	bool has_times, has_data;
+	__u64 state; /* as of tasks_state() */
 
 	struct intern texts;
 	struct map *maps;
