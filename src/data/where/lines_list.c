@@ -386,45 +386,65 @@ static bool is_hidden(const struct line_rows *rows, const struct line *l)
 	       l->verdict == LINE_VERDICT_PRIVATE;
 }
 
-/* Hidden ones and rows without the value are last; then by samples and address, so that output repeats. */
-static int compare_rows(const void *pa, const void *pb, void *arg)
-{
-	const struct line_row *a = pa, *b = pb;
-	const struct line_rows *rows = arg;
-	double x = line_rows_value(rows, a, rows->p->view.sort),
-	       y = line_rows_value(rows, b, rows->p->view.sort);
+/* What decides the place of a line. */
+struct place {
+	bool hidden;
+	double value;
+	__u64 samples, address, space;
+	const struct line *l;
+};
 
-	if (rows->p->view.sort == TABLE_CYCLES) /* without a period they rank as well */
-		x = a->l->cycles, y = b->l->cycles;
-	if (is_hidden(rows, a->l) != is_hidden(rows, b->l))
-		return is_hidden(rows, a->l) ? 1 : -1;
-	x = isnan(x) ? -1 : x;
-	y = isnan(y) ? -1 : y;
-	if (x != y)
-		return x > y ? -1 : 1;
-	if (a->l->samples != b->l->samples)
-		return a->l->samples > b->l->samples ? -1 : 1;
-	if (a->l->address != b->l->address)
-		return a->l->address < b->l->address ? -1 : 1;
-	return a->l->space < b->l->space ? -1 : a->l->space > b->l->space;
+/* Hidden ones and lines without the value are last; then by samples and address, so that output repeats. */
+static int compare_places(const void *pa, const void *pb)
+{
+	const struct place *a = pa, *b = pb;
+
+	if (a->hidden != b->hidden)
+		return a->hidden ? 1 : -1;
+	if (a->value != b->value)
+		return a->value > b->value ? -1 : 1;
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->space < b->space ? -1 : a->space > b->space;
 }
 
-/* Sort, cut, and add up. */
+static struct place place_of(const struct line_rows *rows, const struct line *l)
+{
+	const struct line_row row = { .l = l };
+	double value = l->cycles; /* without a period they rank as well */
+
+	if (rows->p->view.sort != TABLE_CYCLES)
+		value = line_rows_value(rows, &row, rows->p->view.sort);
+	return (struct place){ is_hidden(rows, l), isnan(value) ? -1 : value,
+			       l->samples,	   l->address,
+			       l->space,	   l };
+}
+
+/* Sort, cut, and add up: rows are only of what is listed. */
 static void order_rows(struct line_rows *rows)
 {
-	size_t keep;
+	const struct lines *lines = rows->lines;
+	struct place *place = xcalloc(lines->n, sizeof(*place));
+	size_t keep = lines->n;
 
-	for (size_t i = 0; i < rows->n; i++)
-		rows->hidden += is_hidden(rows, rows->row[i].l);
-	keep = rows->n - rows->hidden;
-	keep = rows->p->view.top && rows->p->view.top < keep ? rows->p->view.top : keep;
-	qsort_r(rows->row, rows->n, sizeof(*rows->row), compare_rows, rows);
-	for (size_t i = 0; i < rows->n; i++) {
-		line_rows_add(&rows->total, rows->row[i].l);
-		if (i >= keep)
-			line_rows_add(&rows->rest, rows->row[i].l);
+	for (size_t i = 0; i < lines->n; i++) {
+		place[i] = place_of(rows, &lines->line[i]);
+		rows->hidden += place[i].hidden;
+		line_rows_add(&rows->total, &lines->line[i]);
 	}
-	rows->n_rest = rows->n - keep;
+	keep -= rows->hidden;
+	keep = rows->p->view.top && rows->p->view.top < keep ? rows->p->view.top : keep;
+	qsort(place, lines->n, sizeof(*place), compare_places);
+	for (size_t i = keep; i < lines->n; i++)
+		line_rows_add(&rows->rest, place[i].l);
+	free(rows->row);
+	rows->row = xcalloc(keep, sizeof(*rows->row));
+	for (size_t i = 0; i < keep; i++)
+		rows->row[i].l = place[i].l;
+	free(place);
+	rows->n_rest = lines->n - keep;
 	rows->n = keep;
 }
 
@@ -440,10 +460,8 @@ void lines_put_top(struct json_writer *w, const struct lines_print *p, const str
 		   bool judged,
 		   void (*more)(void *ctx, struct json_writer *w, const struct line *l), void *ctx)
 {
-	struct line_rows rows = line_rows_new(p, lines, lines->n);
+	struct line_rows rows = line_rows_new(p, lines, 0);
 
-	for (size_t i = 0; i < lines->n; i++)
-		rows.row[i].l = &lines->line[i];
 	order_rows(&rows);
 	for (size_t i = 0; i < rows.n; i++) {
 		if (!rows.row[i].l->physical && !rows.row[i].l->virtual)
@@ -459,12 +477,10 @@ void lines_put_top(struct json_writer *w, const struct lines_print *p, const str
 
 void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines)
 {
-	struct line_rows rows = line_rows_new(p, lines, lines->n);
+	struct line_rows rows = line_rows_new(p, lines, 0);
 
-	for (size_t i = 0; i < lines->n; i++) {
-		rows.row[i].l = &lines->line[i];
+	for (size_t i = 0; i < lines->n; i++)
 		line_rows_count(&rows, &lines->line[i]);
-	}
 	set_keys(&rows);
 	order_rows(&rows);
 	for (size_t i = 0; p->view.format != FORMAT_JSON && i < rows.n; i++)

@@ -2,6 +2,8 @@
 /* Accesses to lines, slots and verdicts. */
 #include "lines_private.h"
 
+#define FEW 16 /* accesses of most lines are no more */
+
 /* Set apart from all threads and CPUs that are known. */
 #define STAND_IN (1ull << 32)
 
@@ -146,6 +148,8 @@ static __u32 distinct(__u32 *v, size_t n)
 {
 	__u32 k = 0;
 
+	if (n < 2)
+		return n;
 	qsort(v, n, sizeof(*v), compare_numbers);
 	for (size_t i = 0; i < n; i++)
 		k += !i || v[i] != v[i - 1];
@@ -167,8 +171,13 @@ static void add_access(struct line *l, const struct line_access *a)
 
 void line_judge(struct line *l, bool stores)
 {
-	__u32 *cpus = xcalloc(2 * l->n_access, sizeof(*cpus)), *threads = cpus + l->n_access;
+	__u32 few[2 * FEW], *many = NULL, *cpus = few, *threads = few + FEW;
 	size_t n_cpus = 0, n_threads = 0;
+
+	if (l->n_access > FEW) {
+		cpus = many = xcalloc(2 * l->n_access, sizeof(*many));
+		threads = many + l->n_access;
+	}
 
 	for (size_t i = 0; i < l->n_access; i++) {
 		const struct line_access *a = &l->access[i];
@@ -181,7 +190,7 @@ void line_judge(struct line *l, bool stores)
 	}
 	l->cpus = distinct(cpus, n_cpus);
 	l->threads = distinct(threads, n_threads);
-	free(cpus);
+	free(many);
 	l->verdict = judge(l, stores);
 }
 
