@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "profile.h"
+#include "pprof_message.h"
 
 #include "base/utf8.h"
 #include "symbols/chain.h"
@@ -282,35 +283,6 @@ void pprof_add(struct pprof *p, const struct trace_event *ev, const char *servic
 	p->last = ev->time > p->last ? ev->time : p->last;
 }
 
-/* A message of protocol buffers that is being made. */
-struct message {
-	unsigned char *data;
-	size_t n, room;
-};
-
-static void put_varint(struct message *m, __u64 v)
-{
-	array_reserve(m->data, m->room, m->n + 10);
-	for (; v >= 0x80; v >>= 7)
-		m->data[m->n++] = v | 0x80;
-	m->data[m->n++] = v;
-}
-
-static void put_number(struct message *m, unsigned int field, __u64 v)
-{
-	put_varint(m, field << 3);
-	put_varint(m, v);
-}
-
-static void put_bytes(struct message *m, unsigned int field, const void *data, size_t n)
-{
-	put_varint(m, field << 3 | 2);
-	put_varint(m, n);
-	array_reserve(m->data, m->room, m->n + n);
-	memcpy(m->data + m->n, data, n);
-	m->n += n;
-}
-
 /* Field numbers of profile.proto. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -331,7 +303,9 @@ enum {
 struct writer {
 	const struct pprof *p;
 	struct intern texts; /* numbered behind those of @p */
-	struct message body, part;
+	struct message body, part, head;
+	struct u64_map label_of[REPORT_WORDS]; /* strings of the words of each key, */
+	__u32 name_of[REPORT_WORDS];	       /* and of its name */
 	gzFile gz;
 	bool failed;
 };
@@ -347,14 +321,13 @@ static __u32 string_of(struct writer *w, const char *text)
 /* Write the body as a field of the profile, and begin another one. */
 static void flush(struct writer *w, unsigned int field)
 {
-	struct message head = { 0 };
+	struct message *head = &w->head;
 
-	put_varint(&head, field << 3 | 2);
-	put_varint(&head, w->body.n);
-	w->failed |= gzwrite(w->gz, head.data, head.n) != (int)head.n ||
+	put_varint(head, field << 3 | 2);
+	put_varint(head, w->body.n);
+	w->failed |= gzwrite(w->gz, head->data, head->n) != (int)head->n ||
 		     (w->body.n && gzwrite(w->gz, w->body.data, w->body.n) != (int)w->body.n);
-	free(head.data);
-	w->body.n = 0;
+	head->n = w->body.n = 0;
 }
 
 static void write_number(struct writer *w, unsigned int field, __u64 v)
@@ -386,25 +359,46 @@ static void put_values(struct writer *w, const struct costs *c)
 	w->part.n = 0;
 }
 
-static void put_text_label(struct writer *w, const char *key, const char *text)
+static void put_text_label(struct writer *w, __u32 key, __u32 text)
 {
-	put_number(&w->part, 1, string_of(w, key));
-	put_number(&w->part, 2, string_of(w, text));
+	put_number(&w->part, 1, key);
+	put_number(&w->part, 2, text);
 	put_bytes(&w->body, 3, w->part.data, w->part.n);
 	w->part.n = 0;
+}
+
+/* The string of a value, as interned first: samples share few. 0: it has none. */
+static __u32 label_string(struct writer *w, const __u64 *words, unsigned int k, const char *name)
+{
+	__u32 known = u64_map_get(&w->label_of[k], words[k]);
+	const char *text;
+	char buf[64];
+
+	if (known != U64_MAP_NONE)
+		return known;
+	text = report_label(w->p->labels, words, k, buf, sizeof(buf));
+	known = 0;
+	if (text && *text) {
+		w->name_of[k] = string_of(w, name);
+		known = string_of(w, text);
+	}
+	u64_map_put(&w->label_of[k], words[k], known);
+	return known;
 }
 
 static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 {
 	enum label key = w->p->opts.by[k];
-	char buf[64];
-	const char *name, *text = report_label(w->p->labels, words, k, buf, sizeof(buf));
+	const char *name;
+	__u32 text;
 
-	if (!text || !*text)
+	if (words[w->p->opts.n_by] >> k & 1)
 		return;
 	name = key == LABEL_SRC ? "source" : key == LABEL_COMM ? "thread" : label_name(key);
 	if (key != LABEL_PAGE_SIZE) {
-		put_text_label(w, name, text);
+		text = label_string(w, words, k, name);
+		if (text)
+			put_text_label(w, w->name_of[k], text);
 		return;
 	}
 	put_number(&w->part, 1, string_of(w, name));
@@ -431,7 +425,7 @@ static void write_samples(struct writer *w)
 		for (unsigned int k = 0; k < p->opts.n_by; k++)
 			put_label(w, words, k);
 		if (words[n + 1])
-			put_text_label(w, "service", intern_text(&p->texts, words[n + 1]));
+			put_text_label(w, string_of(w, "service"), words[n + 1]);
 		flush(w, PROFILE_SAMPLE);
 	}
 }
@@ -591,5 +585,8 @@ int pprof_write(const struct pprof *p, const struct report_head *head, int fd, s
 	intern_free(&w.texts);
 	free(w.body.data);
 	free(w.part.data);
+	free(w.head.data);
+	for (unsigned int k = 0; k < REPORT_WORDS; k++)
+		u64_map_free(&w.label_of[k]);
 	return ret;
 }
