@@ -6,6 +6,7 @@
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
 #   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
+#   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
@@ -298,6 +299,12 @@ bench: deps
 	$(Q)$(O)/bench-snapshot
 	$(Q)$(O)/bench-top
 	$(Q)$(MAKE) --no-print-directory cost
+
+# perf is Debian's linux-perf; without it the table has no ratios.
+.PHONY: bench-offline
+bench-offline: deps
+	$(Q)$(MAKE) --no-print-directory all $(O)/bench-offline
+	$(Q)tests/bench/offline.py --samples $(or $(SAMPLES),2000000) --runs $(or $(RUNS),3) $(O)
 
 # Instructions per sample on the rig, against their limits.
 cost: deps
