@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Output that cannot be written: one error, and exit status 1."""
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,25 @@ class Output(unittest.TestCase):
         self.assertEqual(p.returncode, 0)
         with open(html, encoding='utf-8') as f:
             self.assertTrue(f.read(15).startswith('<!doctype html>'))
+
+    def test_progress(self):
+        """How far a recording is read, on a terminal that can erase it, and never in what is printed."""
+        big = os.path.join(self.dir.name, 'big.ibs')
+        subprocess.run([os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording'), big, '3000000'], check=True)
+        for term, shown in (('xterm', True), ('dumb', False)):
+            ours, theirs = pty.openpty()
+            p = subprocess.run([ibscope.IBSCOPE, 'report', '--by', 'pid,symbol', big], stdout=subprocess.PIPE, stderr=theirs,
+                               env={**os.environ, 'TERM': term}, stdin=subprocess.DEVNULL)
+            os.write(theirs, b'.')
+            os.close(theirs)
+            said = os.read(ours, 65536).decode()
+            os.close(ours)
+            self.assertEqual(p.returncode, 0)
+            self.assertNotIn(b'reading', p.stdout)
+            if shown:
+                self.assertRegex(said, r'^(\r\x1b\[Kreading: \d+%)+\r\x1b\[K')
+            self.assertEqual('reading: ' in said, shown, said)
+            self.assertNotRegex(said.split('\r\x1b[K')[-1], 'reading')
 
     def test_exporter_name(self):
         p = subprocess.run([EXPORTER, '--foo'], capture_output=True, text=True)

@@ -106,6 +106,7 @@ static int start(struct recorded *r, struct sampling_opts *s, bool names, bool s
 	r->head.options = r->options;
 	r->head.file = recorded_name(&r->input);
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
+	trace_show_progress(r->trace);
 	r->tasks = tasks_new();
 	if (names || r->head.info->job_ranks)
 		ret = tasks_read(r->tasks, r->trace, err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "trace.h"
 
+#include "base/clock.h"
 #include "base/rlimit.h"
 #include "event/event.h"
 #include "base/text.h"
@@ -20,11 +21,50 @@ static struct {
 	const struct trace *trace; /* NULL: not open yet, or closed */
 } reading;
 
+#define PROGRESS_S     0.25 /* from the start of a pass, and between two updates */
+#define PROGRESS_EVERY 4096 /* events between two looks at the clock */
+
+static struct {
+	const struct trace *trace; /* NULL: not shown */
+	unsigned int events;
+	double next_s; /* 0: the pass has not begun */
+	bool shown;
+} progress;
+
+void trace_show_progress(const struct trace *t)
+{
+	const char *term = getenv("TERM");
+	const bool can_erase = term && *term && strcmp(term, "dumb") != 0;
+
+	progress.trace = can_erase && isatty(STDERR_FILENO) ? t : NULL;
+}
+
+static void show_progress(const struct trace *t)
+{
+	const double now = now_s();
+
+	if (progress.next_s && now >= progress.next_s) {
+		fprintf(stderr, "\r\033[Kreading: %llu%%", t->total ? 100 * t->done / t->total : 0);
+		progress.shown = true;
+	}
+	if (!progress.next_s || now >= progress.next_s)
+		progress.next_s = now + PROGRESS_S;
+}
+
+static void erase_progress(void)
+{
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	progress.shown = false;
+	progress.next_s = 0;
+}
+
 static void need_more_memory(const void *unused)
 {
 	const struct trace *t = reading.trace;
 
 	(void)unused;
+	erase_progress();
 	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
 		  "of %llu",
 		  reading.name, reading.limit >> 20, t ? t->done : 0, t ? t->total : 0);
@@ -242,6 +282,10 @@ int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
 	int ret = t->format->next(t, ev, err);
 
+	if (progress.trace == t && ret <= 0)
+		erase_progress();
+	else if (progress.trace == t && !(progress.events++ % PROGRESS_EVERY))
+		show_progress(t);
 	if (ret == -EBADMSG && err && reading.trace == t)
 		err_prefix(err, "%s", reading.name);
 	return ret;
@@ -259,6 +303,8 @@ void trace_close(struct trace *t)
 {
 	if (reading.trace == t)
 		reading.trace = NULL;
+	if (progress.trace == t)
+		progress.trace = NULL;
 	if (t)
 		t->format->close(t);
 }

@@ -271,6 +271,12 @@ static inline void trace_skip_samples(struct trace *t)
 	t->skips_samples = true;
 }
 
+/*
+ * Show on a terminal at standard error how far the recording is read, in each pass that takes long. The line is
+ * erased at the end of the pass. For commands that print nothing before they have read everything.
+ */
+void trace_show_progress(const struct trace *t);
+
 /* Return to the first event. Return: 0 */
 int trace_rewind(struct trace *t, struct err *err);
 
