@@ -390,7 +390,8 @@ static void test_keys(void **state)
 	has(t, "100    task0");
 	has_not(t, "task2");
 	top_command(t, command, sizeof(command));
-	assert_string_equal(command, "ibscope top --container shop/db-0/postgres-0 --by pid,comm -d 2");
+	assert_string_equal(command,
+			    "ibscope top --container shop/db-0/postgres-0 --by pid,comm -d 2");
 	top_key(t, TOP_ENTER); /* no interval has threads */
 	has(t, "was not counted by these rows");
 	assert_true(top_labels(t) & 1U << LABEL_TID);
