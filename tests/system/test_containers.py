@@ -214,7 +214,7 @@ class Containers(unittest.TestCase):
         self.run_busy(f'{TOP}/plain')
         p = ibscope.run('hist', *SIM, '--cgroup', TOP, '--by', 'container,src', '0.4', '1')
         self.assertRegex(p.stdout, r'(?m)^CONTAINER +SOURCE ')
-        self.assertRegex(p.stdout, r'(?m)^\[none\] +\S+ +\d')
+        self.assertRegex(p.stdout, r'(?m)^host, no container +\S+ +\d')
         p = ibscope.run('hist', *SIM, '--cgroup', TOP, '0.4', '1')
         self.assertRegex(p.stdout, rf'(?m)^(?:…|/)\S*/plain ')
 
