@@ -319,13 +319,14 @@ struct ibs_control {
 	 * ibs_cpu_state.link_rest
 	 */
 	__u64 pmu_samples;
+	__u64 pmu_total;  /* with these periods, if marked IBS_PMU_ENDED */
 	__u32 pmu_marked; /* enum ibs_pmu_marked */
 };
 
 enum ibs_pmu_marked {
 	IBS_PMU_UNKNOWN,
 	IBS_PMU_COUNTS, /* events of the links count on */
-	IBS_PMU_ENDED,	/* they have ended, and are in pmu_samples */
+	IBS_PMU_ENDED,	/* they have ended, or are just being ended */
 };
 
 /* Value of the map `state`, pinned for readers. */

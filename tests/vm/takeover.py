@@ -40,7 +40,11 @@ serve() {       # in the background, until it samples
 }
 ended() { cat $O/takeover.last >> $O/takeover.err; }
 kill_() { kill -KILL $S; wait $S; ended; sleep $1; serve; sleep 0.4; }
-early() { kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4; }
+early() {       # a few samples of 100,000 are in no ledger if maps are read meanwhile
+    touch /tmp/quiet; sleep 1
+    kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4
+    rm /tmp/quiet
+}
 ending() {      # killed once the links that another left are unpinned, before their events end
     kill -KILL $S; wait $S; ended; serve early
     while kill -0 $S && set -- $D/links/* && [ -e "$1" ]; do :; done
@@ -64,7 +68,8 @@ state() { echo "$(cut -d' ' -f1 /proc/uptime) $* $(ledger)" >> $O/takeover.state
 
 READ_MAPS = r'''
 while [ ! -e $O/takeover.out ]; do
-    bpftool map show | sed -n 's/^\([0-9]*\): .*/\1/p' | while read i; do bpftool map dump id $i > /dev/null 2>&1; done
+    [ -e /tmp/quiet ] && sleep 0.2 && continue
+    bpftool map show | sed -n 's/^\([0-9]*\): .*/\1/p' | while read i; do [ -e /tmp/quiet ] || bpftool map dump id $i > /dev/null 2>&1; done
 done &
 '''
 

@@ -166,10 +166,14 @@ static bool count_periods(const struct ibs_cpu_state *st, const struct ibs_link_
 static void settle(struct ibs_state *state, __u32 n_cpus, const struct links *links, __u64 since_ns)
 {
 	struct ibs_control *control = &state->control;
-	bool known = control->pmu_marked == IBS_PMU_COUNTS;
 	struct ibs_link_event *events = NULL, *o;
 	__u64 samples = control->pmu_samples;
-	size_t n = known ? read_events(&events) : 0, found = 0;
+	size_t n, found = 0;
+	bool known = true;
+
+	if (control->pmu_marked == IBS_PMU_UNKNOWN)
+		return;
+	n = read_events(&events);
 
 	for (__u32 cpu = 0; cpu < n_cpus && known; cpu++) {
 		const struct ibs_cpu_state *st = &state->cpu[cpu];
@@ -183,8 +187,14 @@ static void settle(struct ibs_state *state, __u32 n_cpus, const struct links *li
 	}
 	known &= found == links->n;
 	if (known)
-		control->pmu_samples = samples;
-	control->pmu_marked = known ? IBS_PMU_ENDED : IBS_PMU_UNKNOWN;
+		control->pmu_total = samples;
+	/*
+	 * Other links than those that have ended are of a collector that was killed before it began: their events
+	 * count nothing
+	 */
+	if (known || control->pmu_marked == IBS_PMU_COUNTS)
+		__atomic_store_n(&control->pmu_marked, known ? IBS_PMU_ENDED : IBS_PMU_UNKNOWN,
+				 __ATOMIC_RELEASE);
 	free(events);
 }
 

@@ -130,17 +130,19 @@ int sampler_pins_start(struct sampler *s, struct err *err)
 	if (!ret && s->adopted) {
 		/* what the PMU counted for a killed collector is unseen, if it is known */
 		if (control->pmu_marked == IBS_PMU_ENDED &&
-		    control->pmu_samples > now.seen + s->unseen)
-			s->unseen = control->pmu_samples - now.seen;
+		    control->pmu_total > now.seen + s->unseen)
+			s->unseen = control->pmu_total - now.seen;
 		s->pmu_samples_before = (s->seen_before = now.seen) + s->unseen;
 	}
-	sampler_pins_unmark(s);
+	/* before events are enabled: whoever kills this collector, the next one knows */
+	if (!ret)
+		sampler_pins_mark(s);
 	return ret;
 }
 
 void sampler_pins_unmark(struct sampler *s)
 {
-	if (s->pinned)
+	if (s->pinned && s->state->control.pmu_marked == IBS_PMU_COUNTS)
 		__atomic_store_n(&s->state->control.pmu_marked, IBS_PMU_UNKNOWN, __ATOMIC_RELEASE);
 }
 
@@ -162,12 +164,12 @@ void sampler_pins_mark(struct sampler *s)
 	__u64 samples;
 	bool known;
 
-	if (!s->pinned || !s->started || !s->events || !s->counts_periods)
+	if (!s->pinned || !s->events || !s->counts_periods)
 		return;
 	marks = xcalloc(s->possible_cpus, sizeof(*marks));
 	known = perf_events_mark(s->events, set_mark, marks, &samples);
 	samples += s->pmu_samples_before;
-	if (!known || samples != control->pmu_samples)
+	if (samples != control->pmu_samples)
 		sampler_pins_unmark(s);
 	for (unsigned int cpu = 0; cpu < s->possible_cpus && known; cpu++) {
 		struct ibs_cpu_state *st = &s->state->cpu[cpu];
@@ -179,9 +181,10 @@ void sampler_pins_mark(struct sampler *s)
 		st->link_rest = marks[cpu].rest;
 	}
 	free(marks);
-	control->pmu_samples = samples;
 	if (known)
-		__atomic_store_n(&control->pmu_marked, IBS_PMU_COUNTS, __ATOMIC_RELEASE);
+		control->pmu_samples = samples;
+	__atomic_store_n(&control->pmu_marked, known ? IBS_PMU_COUNTS : IBS_PMU_UNKNOWN,
+			 __ATOMIC_RELEASE);
 }
 
 bool sampler_adopted(const struct sampler *s)
