@@ -87,7 +87,7 @@ static void open_links(struct pins *p, struct links *links)
 		closedir(dir);
 }
 
-static void unlink_all(struct pins *p)
+static void unlink_links(struct pins *p)
 {
 	DIR *dir = opendir(p->links);
 	struct dirent *e;
@@ -174,7 +174,6 @@ static void settle(struct ibs_state *state, __u32 n_cpus, const struct links *li
 	if (control->pmu_marked == IBS_PMU_UNKNOWN)
 		return;
 	n = read_events(&events);
-
 	for (__u32 cpu = 0; cpu < n_cpus && known; cpu++) {
 		const struct ibs_cpu_state *st = &state->cpu[cpu];
 		const struct ibs_link_event key = { .link = st->link };
@@ -260,7 +259,7 @@ void pins_end_links(struct pins *p)
 	struct links links = {};
 
 	open_links(p, &links);
-	unlink_all(p);
+	unlink_links(p);
 	if (links.n) {
 		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 		nanosleep(&ts, NULL);

@@ -161,11 +161,10 @@ void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
 
-/*
- * Note for the next collector what it must know of the events, after each change of them. After
- * sampler_pins_unmark(), which precedes a change of the period, it is told that nothing is known.
- */
+/* Note in the pinned state what the next collector must know of the events. Call it after each change of them. */
 void sampler_pins_mark(struct sampler *s);
+
+/* Call it before a change of the period: until the next mark, the notes count as unknown. */
 void sampler_pins_unmark(struct sampler *s);
 
 /*

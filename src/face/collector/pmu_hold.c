@@ -95,7 +95,7 @@ static void holder_main(struct pmu_hold *hold, const char *const *names, size_t 
 	_exit(0);
 }
 
-/* Return: false if there is no child, or it died. */
+/* Return: false if the child could not be started, or has died. */
 static bool start_holder(struct pmu_hold *hold, const char *const *names, size_t n)
 {
 	const pid_t parent = getpid();
