@@ -57,8 +57,8 @@ static bool is_link(int fd, __u32 *id)
 	return true;
 }
 
-/* Open the pinned links; what is none is set aside. */
-static void open_links(struct pins *p, struct links *links)
+/* Open the pinned links, and remove the pins if @unpin; what is no link is set aside. */
+static void open_links(struct pins *p, bool unpin, struct links *links)
 {
 	DIR *dir = opendir(p->links);
 	struct dirent *e;
@@ -76,27 +76,14 @@ static void open_links(struct pins *p, struct links *links)
 		l->fd = bpf_obj_get(path);
 		if (l->fd >= 0 && is_link(l->fd, &l->id)) {
 			links->n++;
+			if (unpin)
+				unlink(path);
 			continue;
 		}
 		if (l->fd >= 0)
 			close(l->fd);
 		if (pin_file_set_aside(path, p->dir, &err))
 			log_warn("%s", err.text);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-static void unlink_links(struct pins *p)
-{
-	DIR *dir = opendir(p->links);
-	struct dirent *e;
-	char path[sizeof(p->links) + sizeof(e->d_name)];
-
-	while (dir && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/%s", p->links, e->d_name);
-		if (*e->d_name != '.')
-			unlink(path);
 	}
 	if (dir)
 		closedir(dir);
@@ -239,7 +226,7 @@ void pins_count_links(struct pins *p, __u64 since_ns)
 	state = map_state(p, &layout);
 	if (!state)
 		return;
-	open_links(p, &links);
+	open_links(p, false, &links);
 	settle(state, layout.n_cpus, &links, since_ns);
 	close_links(&links);
 	munmap(state, layout.state_bytes);
@@ -258,8 +245,7 @@ void pins_end_links(struct pins *p)
 	const struct timespec ts = { .tv_nsec = UNLINK_MS * 1000000L };
 	struct links links = {};
 
-	open_links(p, &links);
-	unlink_links(p);
+	open_links(p, true, &links);
 	if (links.n) {
 		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 		nanosleep(&ts, NULL);
