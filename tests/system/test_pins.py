@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import ibscope
@@ -172,6 +173,23 @@ print(json.dumps([before, row(), said]))
         c = self.collector()
         # but there is one collector at a time
         self.refused(f'already running as process {c.p.pid}')
+
+    def test_lock_that_outlives_a_killed_collector(self):
+        """A child of it may be ending links still: its lock is waited for, and nobody is told that the dead one runs."""
+        self.mount('0755')
+        killed = self.collector()
+        links = os.path.join(self.pins, 'links')
+        fd = os.open(links, os.O_RDONLY)
+        killed.stop(signal.SIGKILL)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        release = threading.Timer(0.7, os.close, (fd,))
+        release.start()
+        self.collector().stop()
+        self.assertFalse(release.is_alive())
+        fd = os.open(links, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.refused(f'{links} is locked by another process', 'fuser -v')
 
 
 if __name__ == '__main__':

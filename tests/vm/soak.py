@@ -55,9 +55,8 @@ class Stretch:
         self.rest = self.delivered - self.seen - self.unseen
         # of one that was killed, which this one may have seen: on each CPU an interrupt can be on its way
         self.of_before = min(CPUS, max(0, before.rest)) if before else 0
-        # while the PMU is shared the collector cannot know what is unseen; one that is killed while it begins
-        # may not have noted yet what the next one must know of its events
-        self.unknown = sum(3 * (l.call.activity == 'share') + CPUS * (l.call.end == 'early') for l in lives)
+        # while the PMU is shared the collector cannot know what is unseen
+        self.unknown = sum(3 * (l.call.activity == 'share') for l in lives)
 
 
 class Soak(guest.Guest):

@@ -20,7 +20,7 @@ import guest
 from guest import need
 
 PERIOD = 100000
-KINDS = 'kill kill early ending term hup period plan event lines latency cgroup reset lease stopped'.split()
+KINDS = 'kill kill early holding ending term hup period plan event lines latency cgroup reset lease stopped'.split()
 
 SCRIPT = r'''
 D=/sys/fs/bpf/takeover
@@ -40,15 +40,20 @@ serve() {       # in the background, until it samples
 }
 ended() { cat $O/takeover.last >> $O/takeover.err; }
 kill_() { kill -KILL $S; wait $S; ended; sleep $1; serve; sleep 0.4; }
-early() {       # a few samples of 100,000 are in no ledger if maps are read meanwhile
-    touch /tmp/quiet; sleep 1
-    kill -KILL $S; wait $S; ended; serve early; sleep $1; kill -KILL $S; wait $S; ended; serve; sleep 0.4
-    rm /tmp/quiet
+again() { kill -KILL $S; wait $S; ended; serve; sleep 0.4; }
+early() { kill -KILL $S; wait $S; ended; serve early; sleep $1; again; }
+holding() {     # killed once its child begins to end the links that another left
+    kill -KILL $S; wait $S; ended; serve early
+    while kill -0 $S && ! grep -q 'ibscope: .* CPUs' $O/takeover.last; do
+        read child < /proc/$S/task/$S/children
+        [ -z "$child" ] || break
+    done
+    again
 }
 ending() {      # killed once the links that another left are unpinned, before their events end
     kill -KILL $S; wait $S; ended; serve early
     while kill -0 $S && set -- $D/links/* && [ -e "$1" ]; do :; done
-    kill -KILL $S; wait $S; ended; serve; sleep 0.4
+    again
 }
 ledger() { ibscope ctl --pin-dir $D -e ibs_op --json ledger | tr -d '\n'; }
 lapsed() {      # both ledgers must have the same counts, but for samples that are dropped
@@ -68,8 +73,7 @@ state() { echo "$(cut -d' ' -f1 /proc/uptime) $* $(ledger)" >> $O/takeover.state
 
 READ_MAPS = r'''
 while [ ! -e $O/takeover.out ]; do
-    [ -e /tmp/quiet ] && sleep 0.2 && continue
-    bpftool map show | sed -n 's/^\([0-9]*\): .*/\1/p' | while read i; do [ -e /tmp/quiet ] || bpftool map dump id $i > /dev/null 2>&1; done
+    bpftool map show | sed -n 's/^\([0-9]*\): .*/\1/p' | while read i; do bpftool map dump id $i > /dev/null 2>&1; done
 done &
 '''
 
@@ -96,6 +100,7 @@ class Steps:
         return {
             'kill': lambda: 'kill_ %.2f' % self.rng.choice((0, 0.02, 0.5, 1.2)),
             'early': lambda: 'early %.2f' % self.rng.uniform(0.02, 1),
+            'holding': lambda: 'holding',
             'ending': lambda: 'ending',
             'term': lambda: 'term',
             'hup': lambda: 'hup %d' % self.period(),

@@ -24,6 +24,9 @@ struct pins;
  */
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 
+/* The descriptor that locks the directory: while any process has it open. Owned by @p. */
+int pins_lock_fd(const struct pins *p);
+
 /* True if a killed collector has left links. */
 bool pins_have_links(const struct pins *p);
 

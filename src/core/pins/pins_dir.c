@@ -2,6 +2,7 @@
 /* The directory of pins: created and locked. */
 #include "pins_private.h"
 
+#include "base/clock.h"
 #include "base/rlimit.h"
 #include "base/trusted_dir.h"
 
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/membarrier.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -20,6 +22,9 @@
 #include <unistd.h>
 
 #define BPFFS "/sys/fs/bpf"
+
+/* How long to wait for a lock whose owner is no living collector. */
+#define LOCK_S 2
 
 #define NAME(id, name, ...) name,
 
@@ -63,7 +68,7 @@ static __u32 holder(struct pins *p)
 
 	if (meta)
 		munmap(meta, sizeof(*meta));
-	return pid;
+	return pid && (!kill(pid, 0) || errno != ESRCH) ? pid : 0;
 }
 
 void pins_set_stopped(struct pins *p)
@@ -175,13 +180,29 @@ static int explain_lock(struct pins *p, int error, struct err *err)
 		       p->links, p->links);
 }
 
+/* A child of a killed collector may be ending links; it has no name in the pins. */
+static int lock_dir(struct pins *p, int fd)
+{
+	const struct timespec step = { .tv_nsec = 20000000 };
+	const double until_s = now_s() + LOCK_S;
+
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		const int error = errno;
+
+		if (error != EWOULDBLOCK || holder(p) || now_s() > until_s)
+			return error;
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
 /*
  * Lock the directory of links, since any user can lock a directory that he may read. A collector
  * that exits with --unpin may remove it before we have the lock.
  */
 int pins_lock(struct pins *p, struct err *err)
 {
-	int ret, fd;
+	int ret, fd, error;
 
 	for (;;) {
 		ret = make_dirs(p, err);
@@ -194,8 +215,8 @@ int pins_lock(struct pins *p, struct err *err)
 		if (fchmod(fd, 0700))
 			ret = err_set(err, -errno, "cannot set the mode of %s: %s", p->links,
 				      strerror(errno));
-		else if (flock(fd, LOCK_EX | LOCK_NB))
-			ret = explain_lock(p, errno, err);
+		else if ((error = lock_dir(p, fd)))
+			ret = explain_lock(p, error, err);
 		if (!ret && is_still(fd, p->links))
 			break;
 		close(fd);
@@ -206,6 +227,11 @@ int pins_lock(struct pins *p, struct err *err)
 		close(p->lock);
 	p->lock = fd;
 	return 0;
+}
+
+int pins_lock_fd(const struct pins *p)
+{
+	return p->lock;
 }
 
 bool pins_are_locked(const struct pins *p)

@@ -156,20 +156,25 @@ static void settle(struct ibs_state *state, __u32 n_cpus, const struct links *li
 	struct ibs_link_event *events = NULL, *o;
 	__u64 samples = control->pmu_samples;
 	size_t n, found = 0;
-	bool known = true;
+	bool known = true, left = false;
 
 	if (control->pmu_marked == IBS_PMU_UNKNOWN)
 		return;
 	n = read_events(&events);
-	for (__u32 cpu = 0; cpu < n_cpus && known; cpu++) {
+	for (__u32 cpu = 0; cpu < n_cpus; cpu++) {
 		const struct ibs_cpu_state *st = &state->cpu[cpu];
 		const struct ibs_link_event key = { .link = st->link };
 
 		if (!st->link)
 			continue;
 		found++;
+		if (!has_link(links, st->link)) {
+			known = false;
+			continue;
+		}
+		left = true;
 		o = n ? bsearch(&key, events, n, sizeof(*o), by_link) : NULL;
-		known = o && has_link(links, st->link) && count_periods(st, o, since_ns, &samples);
+		known &= o && count_periods(st, o, since_ns, &samples);
 	}
 	known &= found == links->n;
 	if (known)
@@ -178,7 +183,7 @@ static void settle(struct ibs_state *state, __u32 n_cpus, const struct links *li
 	 * Other links than those that have ended are of a collector that was killed before it began: their events
 	 * count nothing
 	 */
-	if (known || control->pmu_marked == IBS_PMU_COUNTS)
+	if (known || left || control->pmu_marked == IBS_PMU_COUNTS)
 		__atomic_store_n(&control->pmu_marked, known ? IBS_PMU_ENDED : IBS_PMU_UNKNOWN,
 				 __ATOMIC_RELEASE);
 	free(events);

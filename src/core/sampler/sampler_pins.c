@@ -171,6 +171,9 @@ void sampler_pins_mark(struct sampler *s)
 	samples += s->pmu_samples_before;
 	if (samples != control->pmu_samples)
 		sampler_pins_unmark(s);
+	/* before the links: until the last of them is noted, what was noted at the takeover holds */
+	if (known)
+		__atomic_store_n(&control->pmu_samples, samples, __ATOMIC_RELEASE);
 	for (unsigned int cpu = 0; cpu < s->possible_cpus && known; cpu++) {
 		struct ibs_cpu_state *st = &s->state->cpu[cpu];
 
@@ -181,8 +184,6 @@ void sampler_pins_mark(struct sampler *s)
 		st->link_rest = marks[cpu].rest;
 	}
 	free(marks);
-	if (known)
-		control->pmu_samples = samples;
 	__atomic_store_n(&control->pmu_marked, known ? IBS_PMU_COUNTS : IBS_PMU_UNKNOWN,
 			 __ATOMIC_RELEASE);
 }

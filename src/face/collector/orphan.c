@@ -2,23 +2,79 @@
 #include "orphan.h"
 #include "control.h"
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "pins/pins.h"
 #include "pmu_hold.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* Of a process that ends links: far more than 768 of them take. */
+#define ENDER_S	     10
+#define ENDER_MEMORY (256 << 20)
+
+/* Hold the PMU, count what the events of the links have counted, and end them. */
+static void end_links(struct pins *const pins[ORPHAN_EVENTS])
+{
+	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
+	const __u64 since_ns = clock_ns(CLOCK_MONOTONIC);
+	struct pmu_hold *hold = pmu_hold(pmus, sizeof(pmus) / sizeof(pmus[0]));
+
+	for (int i = 0; i < ORPHAN_EVENTS; i++) {
+		if (!pins[i])
+			continue;
+		pins_count_links(pins[i], since_ns);
+		pins_end_links(pins[i]);
+	}
+	pmu_release(hold);
+}
+
+static void ender_main(struct pins *const pins[ORPHAN_EVENTS], pid_t parent)
+{
+	const int lock = pins_lock_fd(pins[0]);
+
+	child_enter(parent, lock, pins[1] ? pins_lock_fd(pins[1]) : lock, ENDER_MEMORY);
+	prctl(PR_SET_PDEATHSIG, 0);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	alarm(ENDER_S);
+	end_links(pins);
+	_exit(0);
+}
+
+/*
+ * Of a process that is killed meanwhile, nobody would know which links are left and what their events have counted;
+ * and the kernel detaches its programs before it closes its last events. So a child does it, which goes on if its
+ * parent is killed; the directory stays locked until it is done.
+ */
+static void end_links_in_child(struct pins *const pins[ORPHAN_EVENTS])
+{
+	const pid_t parent = getpid(), child = fork();
+	int status = -1;
+
+	if (!child)
+		ender_main(pins, parent);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!status)
+		return;
+	log_debug("ending the links of the killed collector failed in a child process");
+	end_links(pins);
+}
 
 int orphan_open(const char *dir, mode_t mode, struct pins *out[ORPHAN_EVENTS], struct err *err)
 {
-	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
-	struct pmu_hold *hold;
 	char second[PATH_MAX];
 	bool orphaned = false;
-	__u64 since_ns;
 	int ret = pins_open(dir, mode, &out[0], err);
 
 	snprintf(second, sizeof(second), "%s/" IBS_PIN_SECOND, dir);
@@ -26,18 +82,9 @@ int orphan_open(const char *dir, mode_t mode, struct pins *out[ORPHAN_EVENTS], s
 		ret = pins_open(second, mode, &out[1], err);
 	for (int i = 0; !ret && i < ORPHAN_EVENTS; i++)
 		orphaned |= out[i] && pins_have_links(out[i]);
-	if (ret || !orphaned)
-		return ret;
-	since_ns = clock_ns(CLOCK_MONOTONIC);
-	hold = pmu_hold(pmus, sizeof(pmus) / sizeof(pmus[0]));
-	for (int i = 0; i < ORPHAN_EVENTS; i++) {
-		if (!out[i])
-			continue;
-		pins_count_links(out[i], since_ns);
-		pins_end_links(out[i]);
-	}
-	pmu_release(hold);
-	return 0;
+	if (!ret && orphaned)
+		end_links_in_child(out);
+	return ret;
 }
 
 int orphan_stop(const char *dir, bool remove, struct err *err)

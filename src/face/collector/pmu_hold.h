@@ -14,8 +14,7 @@ struct pmu_hold;
  * @names: of the PMUs; those that this machine lacks are skipped
  *
  * The kernel prefers pinned events: once this returns, no event of others counts, and none of their
- * programs runs, unless they are pinned, too. The holding events take no samples. If this process is
- * killed, they are held until its files are closed, unless its children are killed with it.
+ * programs runs, unless they are pinned, too. The holding events take no samples.
  *
  * Return: to be passed to pmu_release().
  */
