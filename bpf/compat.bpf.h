@@ -21,6 +21,9 @@ const volatile bool cfg_ancestor_helper = false;
 /* v5.11: bpf_get_current_task_btf(), so that plain loads can read kernel structures. */
 const volatile bool cfg_task_btf = false;
 
+/* v5.17 pads names of tasks with zeros, as bpf_get_current_comm() does: they can be read in place. */
+const volatile bool cfg_comm_padded = false;
+
 /* With ibs_config.cgroup_v1: controller of the v1 hierarchy, enum cgroup_subsys_id. */
 const volatile __u32 cfg_cgroup_subsys = 0;
 
@@ -81,6 +84,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct css_set *cgroups;
+	char comm[16];
 } __attribute__((preserve_access_index));
 
 /* The PID namespace of the loader, as stat() reports it; 0: the initial one. */
@@ -97,6 +101,21 @@ static __always_inline __u64 current_pid_tgid(void)
 	if (bpf_get_ns_current_pid_tgid(cfg_pid_ns_dev, cfg_pid_ns_ino, &ids, sizeof(ids)))
 		return 0;
 	return (__u64)ids.tgid << 32 | ids.pid;
+}
+
+/* The name of the current task. Return: 0, or a negative errno. */
+static __always_inline long current_comm(__u64 words[2])
+{
+	struct task_struct *task;
+	const __u64 *comm;
+
+	if (!cfg_comm_padded)
+		return bpf_get_current_comm(words, 16);
+	task = (void *)bpf_get_current_task_btf();
+	comm = (void *)task + bpf_core_field_offset(task->comm);
+	words[0] = comm[0];
+	words[1] = comm[1];
+	return 0;
 }
 
 /* The tid of any task in that namespace; 0: it is in another one. */

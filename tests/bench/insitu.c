@@ -36,6 +36,7 @@
 
 static const struct selected_cgroup nobody_cgroup = { .id = NOBODY };
 static const __u32 nobody_pid = 32000; /* small enough for any kernel.pid_max */
+static const char *const nobody_comm[] = { "nobody" };
 
 /* Of an event without a program: its ring buffer. */
 enum buffer {
@@ -67,6 +68,8 @@ static const struct variant {
 	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody_pid, .n = 1 } } },
 	{ "rejected: cgroup",
 	  { .by = IBS_BY_CGROUP, .sel.cgroups = &nobody_cgroup, .sel.n_cgroups = 1 } },
+	{ "rejected: comm",
+	  { .by = IBS_BY_CGROUP, .sel.comms = nobody_comm, .sel.n_comms = 1 } },
 	{ "rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT } },
 	{ "rejected: op", { .by = IBS_BY_CGROUP, .sel.op_mask = 1u << 31 } },
 	{ "rejected: src", { .by = IBS_BY_CGROUP, .sel.src_mask = 1u << 31 } },

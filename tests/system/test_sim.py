@@ -46,6 +46,18 @@ class Sim(unittest.TestCase):
         o, = hist('--source', 'sim', '0.2', '1')
         self.assertEqual((o['source'], o['simulated']), ('sim', True))
 
+    def test_name_that_was_longer(self):
+        """The kernel's copy of a name is read in place: what the name before had at its end is not part of it."""
+        p = subprocess.Popen([sys.executable, '-c', 'import ctypes; set = ctypes.CDLL(None).prctl\n'
+                              "set(15, b'fifteen-letters'); set(15, b'ibs-short'); print(flush=True)\nwhile True: pass"],
+                             stdout=subprocess.PIPE)
+        self.addCleanup(lambda: (p.kill(), p.communicate()))
+        p.stdout.readline()
+        for names, has in (('ibs-short', True), ('fifteen-letters', False), ('none,ibs-short', True), ('ibs-sho', False)):
+            o, = hist('--source', 'sim', '-c', '1000000', '-p', str(p.pid), '--by', 'comm', '--comm', names, '0.3', '1')
+            self.assertEqual(set(by_labels([o], 'comm')), {('ibs-short',)} if has else set(), (names, o['ledger']))
+            self.assertEqual(residual(o['ledger']), 0)
+
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known; so is every count, for the n that were seen."""
         for seed, event, labels in (('1', 'op', ('src', 'op')), ('77', 'op', ('src', 'op')),

@@ -20,6 +20,7 @@ LIMITS = {
     # the empty program itself costs 1,774 to 1,793 on 6.12, from boot to boot
     'rejected: pid': (100, 100),
     'rejected: cgroup': (100, 100),
+    'rejected: comm': (80, 300),
     'rejected: latency': (130, 450),
     'rejected: op': (130, 450),
     'rejected: src': (130, 450),
