@@ -249,7 +249,7 @@ static bool wanted(const struct variant *v, const char *only)
 	char text[64];
 	int n;
 
-	if (!only || v->name[0] == 'e')
+	if (!only || v->name[0] == 'e' || v->opts.prog == SAMPLER_PROG_EMPTY)
 		return true;
 	for (; sscanf(only, "%63[^,]%n", text, &n) == 1; only += n + (only[n] == ',')) {
 		if (strstr(v->name, text))
