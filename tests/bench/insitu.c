@@ -13,7 +13,7 @@
  */
 #include "base/clock.h"
 #include "event/cpu.h"
-#include "filter/filter.h"
+#include "filter/filter_options.h"
 #include "perf/sample_cost.h"
 #include "event/event.h"
 #include "quiet.h"
@@ -33,6 +33,7 @@
 #define LOOPS	 30000000UL
 #define NOBODY	 0x3fffff /* a cgroup id that nobody has */
 #define HIGH_LAT 65000
+#define REJECTED 0.9 /* share of the samples that a rejection must reject: interrupts take some */
 
 static const struct selected_cgroup nobody_cgroup = { .id = NOBODY };
 static const __u32 nobody_pid = 32000; /* small enough for any kernel.pid_max */
@@ -54,28 +55,48 @@ static const struct memory_range eight_nodes[] = {
 
 #define FETCH	 .metric = IBS_METRIC_FETCH_LAT
 #define ACCESSES .sel.op_mask = 1u << IBS_OP_KIND_LOAD | 1u << IBS_OP_KIND_STORE
-static const struct variant {
-	const char *name;
+struct variant {
+	char name[40];
 	struct sampler_opts opts;
-	const char *filter; /* NULL: none */
 	enum buffer buffer;
-} variants[] = {
+	const struct rejection *rejection; /* or NULL */
+	enum ibs_outcome outcome;	   /* of its samples */
+};
+
+/* The program that does nothing has a row of its own: the floor. */
+static const struct variant floors[] = {
 	{ "event, no program", { .prog = SAMPLER_PROG_NONE } },
 	{ "empty program", { .prog = SAMPLER_PROG_EMPTY } },
 	{ "event, no program, no buffer", .buffer = NONE },
 	{ "event, no program, overwritten", .buffer = OVERWRITTEN },
-	{ "rejected: pid",
-	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody_pid, .n = 1 } } },
-	{ "rejected: cgroup",
-	  { .by = IBS_BY_CGROUP, .sel.cgroups = &nobody_cgroup, .sel.n_cgroups = 1 } },
-	{ "rejected: comm",
-	  { .by = IBS_BY_CGROUP, .sel.comms = nobody_comm, .sel.n_comms = 1 } },
-	{ "rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT } },
-	{ "rejected: op", { .by = IBS_BY_CGROUP, .sel.op_mask = 1u << 31 } },
-	{ "rejected: src", { .by = IBS_BY_CGROUP, .sel.src_mask = 1u << 31 } },
-	{ "rejected: user or kernel", { .by = IBS_BY_CGROUP }, "kernel, user" },
-	{ "rejected: tlb latency", { .by = IBS_BY_CGROUP }, "tlb_refill_lat > 65000" },
-	{ "rejected: addr", { .by = IBS_BY_CGROUP }, "addr >= 0x1 && addr < 0x2" },
+};
+#define FLOORS (sizeof(floors) / sizeof(floors[0]))
+
+/* What rejects a sample of the loop, for each outcome that a selection can have. */
+static const struct rejection {
+	struct selection sel;
+	enum filter_option option;
+	const char *arg; /* of @option; NULL: only `sel` */
+} rejections[IBS_OUTCOME_N] = {
+	[IBS_OUTCOME_FILTERED_PID] = { .sel.processes = { .pids = &nobody_pid, .n = 1 } },
+	[IBS_OUTCOME_FILTERED_TID] = { .sel.threads = { .pids = &nobody_pid, .n = 1 } },
+	[IBS_OUTCOME_FILTERED_COMM] = { .sel = { .comms = nobody_comm, .n_comms = 1 } },
+	[IBS_OUTCOME_FILTERED_CGROUP] = { .sel = { .cgroups = &nobody_cgroup, .n_cgroups = 1 } },
+	[IBS_OUTCOME_FILTERED_LAT] = { .sel.min_lat = HIGH_LAT },
+	[IBS_OUTCOME_FILTERED_OP] = { .sel.op_mask = 1u << 31 },
+	[IBS_OUTCOME_FILTERED_SRC] = { .sel.src_mask = 1u << 31 },
+	[IBS_OUTCOME_FILTERED_MODE] = { .option = FILTER_OPTION_MODE, .arg = "" },
+	[IBS_OUTCOME_FILTERED_TLB] = { .option = FILTER_OPTION_TLB, .arg = "walk" },
+	[IBS_OUTCOME_FILTERED_TLB_LAT] = { .option = FILTER_OPTION_TLB_LAT, .arg = "" },
+	[IBS_OUTCOME_FILTERED_PAGE_SIZE] = { .option = FILTER_OPTION_PAGE_SIZE, .arg = "1g" },
+	[IBS_OUTCOME_FILTERED_RMT_NODE] = { .option = FILTER_OPTION_RMT_NODE, .arg = "yes" },
+	[IBS_OUTCOME_FILTERED_ADDR] = { .option = FILTER_OPTION_ADDR, .arg = "1-2" },
+	[IBS_OUTCOME_FILTERED_IP] = { .option = FILTER_OPTION_IP, .arg = "1-2" },
+	[IBS_OUTCOME_FILTERED_EXPR] = { .option = FILTER_OPTION_EXPR,
+					.arg = "tag_to_ret > 65000 && st_op" },
+};
+
+static const struct variant others[] = {
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
 	{ "aggregated: by cgroup, hot lines",
 	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_LINE_FEED_SHARING } },
@@ -104,9 +125,61 @@ static const struct variant {
 	{ "fetch: aggregated: by cgroup", { .by = IBS_BY_CGROUP, FETCH } },
 	{ "fetch: forwarded", { .output = SAMPLER_RECORDS, FETCH } },
 };
-#define FETCHES	 5 /* the last of them, the floor first */
-#define VARIANTS (sizeof(variants) / sizeof(variants[0]))
-#define EMPTY	 1 /* the floor */
+#define FETCHES 5 /* the last of them, the floor first */
+#define OTHERS	(sizeof(others) / sizeof(others[0]))
+#define EMPTY	1 /* of `floors` */
+
+static struct variant variants[FLOORS + IBS_OUTCOME_N + OTHERS];
+static size_t n_variants;
+
+static bool add_rejection(enum ibs_outcome outcome, const char *reason)
+{
+	const struct rejection *how = &rejections[outcome];
+	static const struct rejection none;
+	struct variant *v = &variants[n_variants++];
+
+	if (!memcmp(how, &none, sizeof(none))) {
+		log_error("no selection that rejects by %s: add it to `rejections`", reason);
+		return false;
+	}
+	*v = (struct variant){ .opts = { .by = IBS_BY_CGROUP, .sel = how->sel },
+			       .rejection = how,
+			       .outcome = outcome };
+	snprintf(v->name, sizeof(v->name), "rejected: %s", reason);
+	return true;
+}
+
+static bool list_variants(void)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < FLOORS; i++)
+		variants[n_variants++] = floors[i];
+#define ADD_REJECTION(name, kind, reason, meaning)                \
+	if (IBS_OUTCOME_KIND_##kind == IBS_OUTCOME_KIND_FILTERED) \
+		ok &= add_rejection(IBS_OUTCOME_##name, reason);
+	IBS_OUTCOME_TABLE(ADD_REJECTION)
+#undef ADD_REJECTION
+	for (size_t i = 0; i < OTHERS; i++)
+		variants[n_variants++] = others[i];
+	return ok;
+}
+
+static int add_filter(const struct rejection *how, struct filter *filter, struct err *err)
+{
+	struct filter_options opts = {};
+	int ret = 0;
+
+	if (how->option == FILTER_OPTION_MODE)
+		opts.kernel = true; /* the loop is in user space */
+	else if (how->option == FILTER_OPTION_TLB_LAT)
+		opts.min_tlb_lat = HIGH_LAT;
+	else
+		ret = filter_options_add(&opts, how->option, how->arg, err);
+	ret = ret ?: filter_options_compile(&opts, filter, err);
+	filter_options_free(&opts);
+	return ret;
+}
 
 static volatile unsigned long sink;
 static unsigned long loops = LOOPS;
@@ -148,13 +221,14 @@ static double loop_ns(void)
 struct result {
 	double cost[ROUNDS];
 	unsigned long long samples, aggregated;
-	unsigned long long fed; /* to hot lines */
+	unsigned long long seen, expected; /* with the variant's outcome */
+	unsigned long long fed;		   /* to hot lines */
 	bool direct;
 };
 
 /* One variant once: cost of a sample over the bare loop. */
-static int measure(const struct sampler_opts *opts, double base, int round, int run,
-		   struct result *r)
+static int measure(const struct sampler_opts *opts, enum ibs_outcome outcome, double base,
+		   int round, int run, struct result *r)
 {
 	struct err err = { "" };
 	struct snapshot snap;
@@ -190,6 +264,8 @@ static int measure(const struct sampler_opts *opts, double base, int round, int 
 	if (opts->line_sets)
 		r->fed += sampler_lines(s, 0, true)->fed;
 	r->aggregated += snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+	r->seen += snap.ledger.seen;
+	r->expected += snap.ledger.outcome[outcome];
 	if (snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL])
 		log_warn("%llu records found no room: the figure is of less than it says",
 			 snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL]);
@@ -276,7 +352,7 @@ int main(int argc, char **argv)
 	const char *period = "100000", *only = NULL;
 	bool json = false;
 	int rounds = ROUNDS;
-	static struct result results[VARIANTS];
+	static struct result results[sizeof(variants) / sizeof(variants[0])];
 	unsigned int cpu = 0;
 	struct cpu_info info;
 	struct err err = { "" };
@@ -297,6 +373,8 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		period = argv[optind];
 	cpu_info_read(&info);
+	if (!list_variants())
+		return 1;
 	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmus[0], &err) ||
 	    pmu_open("", "ibs_fetch", &info, &pmus[1], &err)) {
 		log_error("%s", err.text);
@@ -306,19 +384,20 @@ int main(int argc, char **argv)
 	for (int round = 0; round < rounds; round++) {
 		quiet_settle();
 		base[round] = loop_ns();
-		for (size_t v = 0; v < VARIANTS; v++) {
+		for (size_t v = 0; v < n_variants; v++) {
 			struct sampler_opts o = variants[v].opts;
 			struct filter filter = {};
 			int ret;
 
 			if (!wanted(&variants[v], only))
 				continue;
-			if (variants[v].filter && filter_parse(variants[v].filter, &filter, &err)) {
-				log_error("%s", err.text);
-				return 1;
-			}
-			if (filter.text)
+			if (variants[v].rejection && variants[v].rejection->arg) {
+				if (add_filter(variants[v].rejection, &filter, &err)) {
+					log_error("%s", err.text);
+					return 1;
+				}
 				o.sel.filter = &filter.prog;
+			}
 			o.attr.size = sizeof(o.attr);
 			pmu = pmus[ibs_metric_of_fetch(o.metric)];
 			o.attr.type = pmu->type;
@@ -334,7 +413,8 @@ int main(int argc, char **argv)
 				ret = measure_bare(&o.attr, variants[v].buffer, base[round], round,
 						   v + 1, &results[v]);
 			else
-				ret = measure(&o, base[round], round, v + 1, &results[v]);
+				ret = measure(&o, variants[v].outcome, base[round], round, v + 1,
+					      &results[v]);
 			if (ret)
 				return 1;
 			filter_free(&filter);
@@ -344,15 +424,20 @@ int main(int argc, char **argv)
 	pmu_close(pmus[1]);
 	if (!json)
 		printf("%-30s %10s %12s %12s\n", "variant", "samples", "per sample", "above empty");
-	for (size_t v = 0; v < VARIANTS; v++) {
+	for (size_t v = 0; v < n_variants; v++) {
 		struct result *r = &results[v];
 		double cost = loop_median(r->cost, rounds, NULL);
 		double floor = loop_median(
-			results[v < VARIANTS - FETCHES ? EMPTY : VARIANTS - FETCHES].cost, rounds,
-			NULL);
+			results[v < n_variants - FETCHES ? EMPTY : n_variants - FETCHES].cost,
+			rounds, NULL);
 
 		if (!wanted(&variants[v], only))
 			continue;
+		if (variants[v].rejection && r->expected < r->seen * REJECTED) {
+			log_error("%s: only %llu of %llu samples", variants[v].name, r->expected,
+				  r->seen);
+			return 1;
+		}
 		if (json)
 			printf("{\"variant\":\"%s\",\"run\":%zu,\"samples\":%llu,\"aggregated\":%"
 			       "llu,"

@@ -20,6 +20,7 @@ LIMITS = {
     # the empty program itself costs 1,774 to 1,793 on 6.12, from boot to boot
     'rejected: pid': (100, 100),
     'rejected: cgroup': (100, 100),
+    'rejected: tid': (100, 100),
     'rejected: comm': (80, 300),
     'rejected: latency': (130, 450),
     'rejected: op': (130, 450),
@@ -33,6 +34,9 @@ LIMITS = {
     'fetch: aggregated: by cgroup': (300, 600),
     'fetch: forwarded': (400, 600),
 }
+# of selections that compile to expressions
+LIMITS.update({f'rejected: {reason}': (230, 450)
+               for reason in 'mode tlb tlb_latency page_size remote_node addr ip filter'.split()})
 
 
 # what one variant does for each sample that it aggregates and the other does not; where registers are
@@ -58,6 +62,8 @@ def add_steps(rows):
 
 
 def limit_of(r):
+    if r['variant'].startswith('rejected: '):   # bench-insitu has one for each reason to reject
+        return LIMITS[r['variant']][0 if r['direct'] else 1]
     return LIMITS.get(r['variant'], (None, None))[0 if r['direct'] else 1]
 
 
