@@ -12,6 +12,7 @@ Only the collector samples, so every line of the log is its own. The hardware ma
 the kernel discards unread when it stops an event: it is not delivered, and the kernel counts no period
 for it, so it is not unseen either.
 """
+import bisect
 import json
 import random
 import sys
@@ -130,6 +131,19 @@ def scenarios(guest, steps, seed, only=()):
     guest.check('takeover: seed %d, %d steps' % (seed, steps), check, guest)
 
 
+def missing(guest, lines):
+    """Of each step, what is in no ledger when it ends: near that moment a few samples are on their way."""
+    began = [x.virtual_ns for x in lines if not x.dropped]
+    text, before = [], 0
+    for line in guest.read('takeover.states').splitlines():
+        at, rest = line.split(' ', 1)
+        step, ledger = rest[:rest.rindex(' {')], json.loads(rest[rest.rindex(' {'):])
+        now = bisect.bisect(began, float(at) * 1e9) - ledger['seen'] - ledger['unseen']
+        text.append('%s %+d' % (step, now - before))
+        before = now
+    return ', '.join(text)
+
+
 def check(guest):
     failed = guest.read('takeover.failed')
     need(not failed, failed)
@@ -138,8 +152,8 @@ def check(guest):
     dropped = sum(x.dropped for x in lines)
     delivered = len(lines) - dropped
     counted = ledger['seen'] + ledger['unseen']
-    need(delivered == counted, 'delivered %d, %d in the ledger (%d seen, %d unseen); discarded unread %d' % (
-        delivered, counted, ledger['seen'], ledger['unseen'], dropped))
+    need(delivered == counted, 'delivered %d, %d in the ledger (%d seen, %d unseen); discarded unread %d; by step: %s' % (
+        delivered, counted, ledger['seen'], ledger['unseen'], dropped, missing(guest, lines)))
     lapsed = [json.loads(line) for line in guest.read('takeover.lapsed').splitlines()]
     for at, later in lapsed:
         need(at['aggregated'] == later['aggregated'], 'after the lease, %s and then %s' % (at, later))
