@@ -85,6 +85,11 @@ class Command(unittest.TestCase):
         self.assertEqual(command.count('--container'), 1, command)
         self.assertEqual(self.again(command), shown)
 
+    def test_some_cpus(self):
+        """What is read again for other rows ends where it ended before, also if the last sample is not selected."""
+        shown, _ = self.screen(['-C', '0,1,2'], [ENTER])
+        self.assertRegex(shown[-1], r'^total  \d{3}$')
+
     def test_order(self):
         for keys in ('s',), ('r',), ('S', 'r'), ('/', 'd', 'b', ENTER), ('/', ' ', ENTER):
             for view in [], ['--by', 'comm']:

@@ -30,7 +30,8 @@ struct replay {
 	struct needs needs;
 	struct replay_rest rest;
 	struct cpulist cpus; /* that have samples */
-	__u64 first, last;   /* time of samples */
+	__u64 first, last;   /* time of samples of selected CPUs */
+	__u64 read;	     /* time of the latest sample that was read */
 	bool has_time;
 	__u64 n;		    /* samples replayed */
 	struct trace_event waiting; /* read ahead: its time has not come */
@@ -393,13 +394,15 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 				ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH;
 			continue;
 		}
+		if (ev.sample.has_time && ev.time > r->read)
+			r->read = ev.time;
 		ret = add_sample(r, &ev, err);
 		if (ret)
 			return ret;
 	}
 	if (ret > 0)
 		return ret;
-	*next = r->last;
+	*next = r->read;
 	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
 		ret = err_set(err, -ENODATA,
 			      "the recording lacks the process of all samples: select and group by "

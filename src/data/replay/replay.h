@@ -58,7 +58,7 @@ int replay_run(struct replay *r, struct err *err);
 
 /**
  * replay_until() - process the samples up to a time of the file's clock
- * @next: set to the time of the next sample; at the end, to that of the last sample
+ * @next: set to the time of the next sample; at the end, to that of the last sample, of whatever CPU
  *
  * Samples without a time belong to the one before.
  *
