@@ -39,6 +39,8 @@ struct sampling_event {
 struct sampling_opts {
 	struct sampling_event event[SESSION_EVENTS];
 	unsigned int n_events, n_periods;
+	char bad_period[41]; /* of -c: the error depends on the source */
+	bool has_bad_period;
 	char events[EVENT_TEXT_MAX]; /* all events of -e; "": not given */
 	bool takes_two;		     /* the program's command supports two events */
 	struct cpulist cpus;

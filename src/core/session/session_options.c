@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Options that control sampling, one function and one row per option, and what they imply. */
 #include "session.h"
+#include "session_private.h"
 
 #include "base/choice.h"
 #include "base/num.h"
@@ -84,16 +85,30 @@ static int set_period(void *ctx, const char *arg, struct err *err)
 
 		rate->has_period = true;
 		o->n_periods = cut_text(arg, i, text, sizeof(text));
-		if (num_parse(&num, text, &rate->period, NULL))
-			return err_set(
-				err, -EINVAL,
-				EVENT_PERIOD_OPTION
-				": invalid number '%.40s': must be a multiple of 16 "
-				"from 16 to 134217712, decimal (K, M, G multiply by 1e3, 1e6, "
-				"1e9) or 0x hexadecimal",
-				text);
+		if (!num_parse(&num, text, &rate->period, NULL) || o->has_bad_period)
+			continue;
+		snprintf(o->bad_period, sizeof(o->bad_period), "%.40s", text);
+		o->has_bad_period = true;
 	}
+	(void)err;
 	return 0;
+}
+
+static int check_period(const struct sampling_opts *o, struct err *err)
+{
+	char rule[64] = "a multiple of 16 from 16 to 134217712";
+
+	if (!o->has_bad_period)
+		return 0;
+	if (o->source == SOURCE_SIM)
+		snprintf(rule, sizeof(rule), "from %u to 2^40 %s in the simulation",
+			 o->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS,
+			 o->sim_faults ? "page faults" : "ns");
+	return err_set(err, -EINVAL,
+		       EVENT_PERIOD_OPTION
+		       ": invalid number '%s': must be %s, decimal (K, M, G multiply by "
+		       "1e3, 1e6, 1e9) or 0x hexadecimal",
+		       o->bad_period, rule);
 }
 
 static int set_freq(void *ctx, const char *arg, struct err *err)
@@ -292,7 +307,7 @@ static int check_event(struct sampling_opts *o, struct sampling_event *e, struct
 
 int sampling_check(struct sampling_opts *o, struct err *err)
 {
-	int ret = 0;
+	int ret = check_period(o, err);
 
 	for (unsigned int i = 0; !ret && i < o->n_events; i++)
 		ret = check_event(o, &o->event[i], err);

@@ -43,6 +43,10 @@ struct session {
 	for (struct session_event *e = (s)->setup->event; \
 	     e < (s)->setup->event + (s)->setup->options.n_events; e++)
 
+/* Shortest software clock period that is worth a timer interrupt. */
+#define SIM_MIN_PERIOD_NS 10000
+#define SIM_MIN_FAULTS	  16
+
 /* Set *@usage if the error @ret can only be caused by user input, and return it. */
 static inline int usage_error(bool *usage, int ret)
 {

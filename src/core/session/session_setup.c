@@ -17,11 +17,8 @@
 /* The processor that the simulation models: Zen 4, no errata. */
 #define SIM_CAPS 0xbffu
 
-/* Shortest software clock period that is worth a timer interrupt. */
-#define SIM_MIN_PERIOD_NS 10000
 #define SIM_CHEAP_NS	  100000 /* no measurement is needed: an interrupt takes less than half of it */
 #define CLOCK_COST_S	  0.2
-#define SIM_MIN_FAULTS	  16
 #define SIM_FAULTS_PERIOD 16 /* a starting process has some hundred */
 
 /* --- the plan: which stages drop samples before the program --- */
