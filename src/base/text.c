@@ -34,6 +34,22 @@ const char *text_plural(unsigned long long n)
 	return n == 1 ? "" : "s";
 }
 
+const char *text_count(char buf[TEXT_COUNT_SIZE], unsigned long long n)
+{
+	char *at = &buf[TEXT_COUNT_SIZE - 1];
+	unsigned int digits = 0;
+
+	*at = 0;
+	do {
+		if (digits && digits % 3 == 0)
+			*--at = ',';
+		*--at = (char)('0' + n % 10);
+		digits++;
+		n /= 10;
+	} while (n);
+	return at;
+}
+
 void text_put_word(FILE *f, const char *word)
 {
 	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -22,6 +22,14 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
 /* The ending of the plural: "" for 1, else "s". */
 const char *text_plural(unsigned long long n);
 
+#define TEXT_COUNT_SIZE 27
+
+/* Digits in groups of three: "1,234,567". */
+const char *text_count(char buf[TEXT_COUNT_SIZE], unsigned long long n);
+
+/* The same in a buffer that lives until the end of the block. For people; programs read plain digits. */
+#define TEXT_COUNT(n) text_count((char[TEXT_COUNT_SIZE]){ "" }, n)
+
 /* Print a word of a command line, quoted if a shell would interpret it. */
 void text_put_word(FILE *f, const char *word);
 

@@ -219,7 +219,7 @@ class C2c(unittest.TestCase):
         self.assertEqual((virtual['address'], virtual['pid'], virtual['verdict']), ('virtual', '100', false))
         self.assertEqual((rows['']['address'], rows['']['verdict'], rows['']['samples']), ('', 'unknown', '3'))
         self.assertEqual({r['source'] for r in rows.values()}, {'sim'})
-        ledgers = 'data      1403 samples = 0 variable + 1400 unmapped + 3 no_address', 'symbols   1403 samples = 1403 named'
+        ledgers = 'data      1,403 samples = 0 variable + 1,400 unmapped + 3 no_address', 'symbols   1,403 samples = 1,403 named'
         for args in (), ('--csv',):
             p = self.c2c(self.file, *args)
             for ledger in ledgers:

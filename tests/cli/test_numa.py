@@ -187,8 +187,8 @@ class Numa(unittest.TestCase):
                     want['known' if known else 'no_range' if r['dc_phys_ad'] else 'no_address'] += 1
             j = json.loads(self.numa('--json', path).stdout)
             self.assertEqual(j['nodes'], want, args)
-            line = ' + '.join(f'{n} {k}' for k, n in want.items() if n or k == 'known')
-            self.assertIn(f'nodes     {sum(want.values())} samples = {line}\n', self.numa(path).stdout)
+            line = ' + '.join(f'{n:,} {k}' for k, n in want.items() if n or k == 'known')
+            self.assertIn(f'nodes     {sum(want.values()):,} samples = {line}\n', self.numa(path).stdout)
             self.assertIsNone(json.loads(run('report', '--json', path).stdout)['nodes'])
 
     def test_text(self):

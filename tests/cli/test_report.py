@@ -318,7 +318,7 @@ class Report(unittest.TestCase):
                     p = run(*command, self.file, *option)
                     self.assertEqual(p.returncode, 0, p.stderr)
                     self.assertIn('no sample is selected', p.stderr)
-                    self.assertIn(f': {part} {SAMPLES}', p.stderr)
+                    self.assertIn(f': {part} {SAMPLES:,}', p.stderr)
 
     def test_default_file(self):
         for command in ('report', 'c2c', 'numa', 'dump', 'replay'):
@@ -540,7 +540,7 @@ class Report(unittest.TestCase):
                 ('--min-lat', '100'), [o for o in fetches if o.get('fetch_lat', 0) >= 100 and o['fetch_comp']]):
             p = run('replay', '--json', '-e', 'ibs_fetch//', *options, both)
             r = json.loads(p.stdout)
-            self.assertIn('2000 samples of ibs_op are left out', p.stderr)
+            self.assertIn('2,000 samples of ibs_op are left out', p.stderr)
             self.assertEqual((r['event'], r['metric'], r['period']), ('ibs_fetch//', 'fetch_lat', 50000))
             self.assertEqual((r['ledger']['seen'], r['ledger']['aggregated']), (1000, len(want)))
             self.assertEqual(r['recorded']['ledger']['forwarded'], 1000)
@@ -552,7 +552,7 @@ class Report(unittest.TestCase):
         self.assertIn('at most one event', run('replay', '-e', 'ibs_op//,ibs_fetch//', both).stderr)
         screen = run('top', '-i', both, '--once', '-e', 'ibs_fetch//', '--size', '120x30').stdout
         self.assertIn('by outcome of fetches', screen)
-        self.assertIn('seen 1000 = aggregated 1000', screen)
+        self.assertIn('seen 1,000 = aggregated 1,000', screen)
 
     def check_fetches(self, path, *args, metric='fetch_lat'):
         """Of each class and translation what replay counts, and no op among them."""
@@ -586,22 +586,22 @@ class Report(unittest.TestCase):
         self.assertNotIn('dram', r['total'])
         self.assertEqual(json.loads(run('replay', '--json', only).stdout)['metric'], 'fetch_lat')
         ops = run('report', both)
-        self.assertEqual(ops.stdout.splitlines()[-1], '1000 samples of ibs_fetch are left out; -e ibs_fetch shows them')
+        self.assertEqual(ops.stdout.splitlines()[-1], '1,000 samples of ibs_fetch are left out; -e ibs_fetch shows them')
         self.assertNotIn('[unknown]', ops.stdout)
         self.assertRegex(ops.stdout, r'total +2,000 +[0-9.]+ [MG]')
         self.assertEqual(sum(row['samples'] for row in self.report(file=both)['rows']), 2000)
         for args in ('--csv',), ('--html', '/dev/null'), ('--pprof', '/dev/null'):
             p = run('report', both, *args)
             self.assertEqual(p.returncode, 0, p.stderr)
-            self.assertIn('1000 samples of ibs_fetch are left out; -e ibs_fetch shows them', p.stderr)
+            self.assertIn('1,000 samples of ibs_fetch are left out; -e ibs_fetch shows them', p.stderr)
         page = run('report', both, '--html', '-').stdout
-        self.assertIn('1000 samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch shows them', page)
+        self.assertIn('1,000 samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch shows them', page)
         run('merge', '-o', merged, only, both)
         r = self.report(file=merged)
         self.assertEqual((r['metric'], r['total']['samples'], r['samples']['selected']), ('fetch_lat', 2000, 2000))
         with open(only) as f:
             p = subprocess.run([os.path.join(ibscope.BUILD, 'ibscope'), 'report', '-'], stdin=f, capture_output=True, text=True)
-        self.assertIn('1000 samples of ibs_fetch are left out', p.stdout)
+        self.assertIn('1,000 samples of ibs_fetch are left out', p.stdout)
         for args, says in (
                 ((both, '-e', 'ibs_fetch', '--by', 'src'), '--by src: samples of ibs_fetch do not have that; use fetch or itlb'),
                 ((both, '-e', 'ibs_op', '--by', 'itlb'), '--by itlb: samples of ibs_op do not have that'),

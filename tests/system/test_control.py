@@ -320,7 +320,7 @@ class Setting(Case):
         self.assertEqual([x.split(':')[0] for x in asked.splitlines()], [x.split(':')[0] for x in text.splitlines()])
         for args in ((), ('--control', self.path)):
             self.assertEqual(residual(json.loads(self.ctl('--json', 'ledger', *args))), 0)
-            self.assertRegex(self.ctl('ledger', *args), r'^seen \d+ = aggregated \d+ \+ filtered \d+')
+            self.assertRegex(self.ctl('ledger', *args), r'^seen [\d,]+ = aggregated [\d,]+ \+ filtered [\d,]+')
             status = json.loads(self.ctl('--json', 'status', *args))
             self.assertEqual(status['pid'], c.p.pid)
             self.assertEqual([status[k] for k in ('cpus_went_offline', 'cpus_came_online', 'groups_displaced',

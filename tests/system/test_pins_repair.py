@@ -197,7 +197,7 @@ class Repair(Directory):
                 seen = self.ledger()['seen']
                 self.change_meta(words)
                 c = self.start(*args)
-                c.wait(f'starting from zero: {why}; their ' + (f'{seen} samples are dropped' if known else
+                c.wait(f'starting from zero: {why}; their ' + (f'{seen:,} samples are dropped' if known else
                                                                'samples are dropped, and their number is unknown'))
                 until(lambda: self.ledger()['seen'] > 0)
                 c.stop()

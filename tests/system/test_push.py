@@ -160,7 +160,7 @@ class Push(unittest.TestCase):
         self.assertEqual((self.failed(o['push']['profiles']), self.failed(o['push']['samples'])), (0, 0))
         self.assertIsNone(o['push']['failure'])
         self.assertRegex(run('ctl', '--control', self.dir + '/run/sock', 'status').stdout,
-                         r'(?m)^push: profiles \d+ delivered; samples \d+ delivered; 0 tries again$')
+                         r'(?m)^push: profiles [\d,]+ delivered; samples [\d,]+ delivered; 0 tries again$')
         c.stop()
         profiles = []
         for path, headers, body in s.posts[:o['push']['profiles']['delivered']]:
@@ -260,12 +260,12 @@ class Push(unittest.TestCase):
         self.assertEqual((o['push']['profiles']['delivered'], o['push']['pending'], len(s.posts)), (0, True, 1))
         c.p.send_signal(signal.SIGTERM)
         c.p.wait(20)
-        [lost] = re.findall(r'(\d+) samples of an unfinished profile are not delivered', c.said())
+        [lost] = re.findall(r'([\d,]+) samples of an unfinished profile are not delivered', c.said())
         # and the next collector goes on with the counts
         s.wait.set()
         self.collector('--push', s.url)
         o = self.until(lambda p: p['profiles']['delivered'])
-        self.assertEqual((o['push']['profiles']['unfinished'], o['push']['samples']['unfinished']), (1, int(lost)))
+        self.assertEqual((o['push']['profiles']['unfinished'], o['push']['samples']['unfinished']), (1, int(lost.replace(',', ''))))
 
     def test_hostile_server(self):
         """A server that sends elsewhere, or without end: credentials stay here, and neither time nor memory is its own."""

@@ -45,7 +45,7 @@ class Recorded:
 def ledger(stderr):
     """The numbers of the summary's ledger."""
     line = [x for x in stderr.splitlines() if x.startswith('ibscope: seen ')][-1]
-    found = {name: int(n) for name, n in re.findall(r'(\w+) (\d+)', line)}
+    found = {name: int(n.replace(',', '')) for name, n in re.findall(r'(\w+) (\d[\d,]*)', line)}
     return found
 
 
@@ -275,7 +275,7 @@ class Record(unittest.TestCase):
             self.assertEqual([e['forwarded'] for e in got.end['events']], [got.kinds['sample'], got.kinds['fetch']])
             for pmu, events in zip(('ibs_op', 'ibs_fetch'), got.end['events']):
                 line = next(x for x in p.stderr.splitlines() if f'ibscope: {pmu}: seen' in x)
-                self.assertIn(f'seen {events["seen"]} = aggregated 0 + forwarded {events["forwarded"]} ', line)
+                self.assertIn(f'seen {events["seen"]:,} = aggregated 0 + forwarded {events["forwarded"]:,} ', line)
                 self.assertEqual(events['seen'], events['forwarded'] + events['ring_full'])
             if got.end['ring_full']:
                 continue
@@ -325,7 +325,7 @@ class Record(unittest.TestCase):
         os.close(theirs)
         said = os.read(ours, 65536).decode()
         os.close(ours)
-        self.assertRegex(said, r'\d+/s  kept \d+  rejected 0  lost 0')
+        self.assertRegex(said, r'\d+/s  kept [\d,]+  rejected 0  lost 0')
 
     def test_keeps_an_old_file(self):
         for text in 'first', 'second':

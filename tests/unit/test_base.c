@@ -204,6 +204,24 @@ static void test_heap(void **unused)
 	heap_free(&h);
 }
 
+static void test_count(void **unused)
+{
+	static const struct {
+		unsigned long long n;
+		const char *text;
+	} cases[] = { { 0, "0" },
+		      { 9, "9" },
+		      { 999, "999" },
+		      { 1000, "1,000" },
+		      { 123456, "123,456" },
+		      { 1234567, "1,234,567" },
+		      { UINT64_MAX, "18,446,744,073,709,551,615" } };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(TEXT_COUNT(cases[i].n), cases[i].text);
+}
+
 static void test_words(void **unused)
 {
 	static const char *const words[][2] = {
@@ -236,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_intern), cmocka_unit_test(test_key_map),
 		cmocka_unit_test(test_array),  cmocka_unit_test(test_array_zero),
 		cmocka_unit_test(test_heap),   cmocka_unit_test(test_words),
+		cmocka_unit_test(test_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,9 +145,9 @@ def check_pushes(guest, name, periods):
     ledger, dropped = json.loads(guest.stdout(name)), sum(x.dropped for x in lines)
     need(ledger['seen'] == ledger['aggregated'] == len(lines) - dropped, '%s; the log has %d and %d dropped' % (
         ledger, len(lines) - dropped, dropped))
-    copied = re.search(r'(\d+) samples of an unfinished profile', guest.read(name + '.err'))
+    copied = re.search(r'([\d,]+) samples of an unfinished profile', guest.read(name + '.err'))
     need(copied, guest.read(name + '.err'))
-    need(0 < int(copied[1]) <= ledger['aggregated'], '%s copied of %s' % (copied[1], ledger))
+    need(0 < int(copied[1].replace(',', '')) <= ledger['aggregated'], '%s copied of %s' % (copied[1], ledger))
     return '%s of %d copied' % (copied[1], ledger['aggregated'])
 
 

@@ -41,9 +41,9 @@ def scenario(g, every=1):
 
 def check(g, name):
     need(g.status(name) == 0, g.read(name + '.err'))
-    ledgers = re.findall(r'seen (\d+) = .* lost (\d+)', g.read(name + '.err'))
+    ledgers = re.findall(r'seen ([\d,]+) = .* lost ([\d,]+)', g.read(name + '.err'))
     need(ledgers, g.read(name + '.err'))
-    need(all(int(seen) and not int(lost) for seen, lost in ledgers), g.read(name + '.err'))
+    need(all(int(seen.replace(',', '')) and lost == '0' for seen, lost in ledgers), g.read(name + '.err'))
     return g.read(name + '.err').strip().splitlines()[-1]
 
 

@@ -99,9 +99,9 @@ class Soak(guest.Guest):
         """What had been counted when each life began."""
         parts = re.split(r'^== life (\d+)$', self.read('collector.err'), flags=re.M)
         for number, text in zip(parts[1::2], parts[2::2]):
-            said = re.search(r'(\d+) samples seen, (\d+) unseen', text)
+            said = re.search(r'([\d,]+) samples seen, ([\d,]+) unseen', text)
             if said:
-                self.lives[int(number) - 1].began = int(said.group(1)), int(said.group(2))
+                self.lives[int(number) - 1].began = tuple(int(n.replace(',', '')) for n in said.groups())
         self.lives[0].began = 0, 0
         self.last = dict(x.rsplit(' ', 1) for x in self.stdout('last').splitlines() if x and x[0] != '#')
         self.got = Hist(self.stdout('final'))

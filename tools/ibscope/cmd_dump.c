@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "base/output_file.h"
 #include "base/screen.h"
+#include "base/text.h"
 #include "input/recorded.h"
 #include "dump/dump.h"
 
@@ -123,7 +124,7 @@ static int run(void *cmd)
 	if (ret >= 0)
 		ret = output_stream_flush(stdout, &err) ?: ret;
 	if (c->other_kind)
-		log_info("%llu %s samples are not printed; %s", (unsigned long long)c->other_kind,
+		log_info("%s %s samples are not printed; %s", TEXT_COUNT(c->other_kind),
 			 c->fetch ? "ibs_op" : "ibs_fetch",
 			 c->fetch ? "leave out --fetch to print them" : "--fetch prints them");
 	/* whether a recording is complete is known only at its end */

@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "input/recorded.h"
 #include "view/hist.h"
+#include "base/text.h"
 
 struct cmd {
 	struct sampling_opts sampling;
@@ -66,13 +67,12 @@ static void log_rest(const struct cmd *c, const struct replay *r)
 	if (recorded_left_out(c->info.metric, rest.other_event, text, sizeof(text)))
 		log_info("%s", text);
 	if (rest.other_cpus)
-		log_info("%llu samples of other CPUs than those of -C are left out",
-			 (unsigned long long)rest.other_cpus);
+		log_info("%s samples of other CPUs than those of -C are left out",
+			 TEXT_COUNT(rest.other_cpus));
 	if (rest.no_task && by & (IBS_BY_PID | IBS_BY_TID))
-		log_info("the task of %llu samples is unknown", (unsigned long long)rest.no_task);
+		log_info("the task of %s samples is unknown", TEXT_COUNT(rest.no_task));
 	if (rest.no_cgroup && by & IBS_BY_CGROUP)
-		log_info("the cgroup of %llu samples is unknown",
-			 (unsigned long long)rest.no_cgroup);
+		log_info("the cgroup of %s samples is unknown", TEXT_COUNT(rest.no_cgroup));
 }
 
 static int print(struct cmd *c, struct replay *r, struct err *err)

@@ -2,8 +2,7 @@
 #include "snapshot.h"
 
 #include "base/std.h"
-
-typedef unsigned long long ull; /* for %llu */
+#include "base/text.h"
 
 void ledger_add(struct ledger *to, const struct ledger *l, int sign)
 {
@@ -39,11 +38,11 @@ static void print_kind(FILE *f, const struct ledger *l, enum ibs_outcome_kind ki
 {
 	const char *sep = " (";
 
-	fprintf(f, " + %s %llu", name, (ull)ledger_sum(l, kind));
+	fprintf(f, " + %s %s", name, TEXT_COUNT(ledger_sum(l, kind)));
 	for (int o = 0; o < IBS_OUTCOME_N; o++) {
 		if (outcome_kind(o) != kind || !l->outcome[o])
 			continue;
-		fprintf(f, "%s%s %llu", sep, outcome_name(o), (ull)l->outcome[o]);
+		fprintf(f, "%s%s %s", sep, outcome_name(o), TEXT_COUNT(l->outcome[o]));
 		sep = ", ";
 	}
 	if (*sep == ',')
@@ -52,20 +51,21 @@ static void print_kind(FILE *f, const struct ledger *l, enum ibs_outcome_kind ki
 
 void ledger_print(FILE *f, const struct ledger *l)
 {
-	fprintf(f, "seen %llu = aggregated %llu", (ull)l->seen,
-		(ull)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
+	fprintf(f, "seen %s = aggregated %s", TEXT_COUNT(l->seen),
+		TEXT_COUNT(ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED)));
 	if (ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED))
-		fprintf(f, " + forwarded %llu", (ull)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
+		fprintf(f, " + forwarded %s",
+			TEXT_COUNT(ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED)));
 	print_kind(f, l, IBS_OUTCOME_KIND_FILTERED, "filtered");
 	print_kind(f, l, IBS_OUTCOME_KIND_LOST, "lost");
 	if (l->pmu_exact)
-		fprintf(f, "; unseen %llu", (ull)l->unseen);
+		fprintf(f, "; unseen %s", TEXT_COUNT(l->unseen));
 	else
 		fprintf(f, "; unseen unknown");
 	if (l->dropped_known && l->dropped)
-		fprintf(f, "; dropped by hardware %llu", (ull)l->dropped);
+		fprintf(f, "; dropped by hardware %s", TEXT_COUNT(l->dropped));
 	if (l->undelivered_known && l->undelivered)
-		fprintf(f, "; tagged, but not delivered %llu", (ull)l->undelivered);
+		fprintf(f, "; tagged, but not delivered %s", TEXT_COUNT(l->undelivered));
 }
 
 /* Reasons of one kind with nonzero counts. */

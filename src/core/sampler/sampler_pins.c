@@ -2,6 +2,7 @@
 /* Counters that outlive the sampler. */
 #include "sampler_private.h"
 
+#include "base/text.h"
 #include "pins/pins.h"
 
 #include <bpf/bpf.h>
@@ -76,8 +77,8 @@ static void warn_not_adopted(const struct sampler *s, const struct pins *pins)
 
 	if (pins_rejected(pins, &samples))
 		log_warn("the pinned counters cannot be resumed; starting from zero: %s; their "
-			 "%llu samples are dropped",
-			 s->not_adopted, (unsigned long long)samples);
+			 "%s samples are dropped",
+			 s->not_adopted, TEXT_COUNT(samples));
 	else
 		log_warn("the pinned counters cannot be resumed; starting from zero: %s; their "
 			 "samples are dropped, and their number is unknown",

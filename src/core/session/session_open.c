@@ -41,10 +41,10 @@ static void announce(const struct session_event *e)
 	}
 	if (m->shards < m->complexes)
 		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
-	log_info("%s%s on %zu CPU%s, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
+	log_info("%s%s on %zu CPU%s, %.1f MiB of kernel memory for %s groups in %u shard%s%s, %s",
 		 e->info.simulated ? "SIMULATED " : "", e->text, cpus, text_plural(cpus),
-		 m->total / 1048576.0, config_max_slots(e->opts.max_groups) - 1, m->shards,
-		 text_plural(m->shards), of,
+		 m->total / 1048576.0, TEXT_COUNT(config_max_slots(e->opts.max_groups) - 1),
+		 m->shards, text_plural(m->shards), of,
 		 sampler_reads_direct(e->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }

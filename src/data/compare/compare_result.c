@@ -3,6 +3,7 @@
 #include "compare_private.h"
 
 #include "base/err.h"
+#include "base/text.h"
 
 #include <math.h>
 
@@ -397,10 +398,10 @@ static int check(const struct compare *c, struct err *err)
 		if (c->side[s].valid < COMPARE_MIN)
 			return err_set(
 				err, -ENODATA,
-				"%s has %llu samples with a latency: at least %u are needed to "
+				"%s has %s samples with a latency: at least %u are needed to "
 				"tell a difference from noise; record longer, or with a shorter "
 				"period (-c)",
-				name[s], (unsigned long long)c->side[s].valid, COMPARE_MIN);
+				name[s], TEXT_COUNT(c->side[s].valid), COMPARE_MIN);
 		if (!(base_of(&c->side[s]) > 0))
 			return err_set(err, -ENODATA, "%s has no %s to divide its cycles by",
 				       name[s], c->per_second ? "times" : "ops");

@@ -3,6 +3,7 @@
 
 #include "base/exit_status.h"
 #include "base/screen.h"
+#include "base/text.h"
 
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
@@ -47,9 +48,9 @@ bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t 
 	const char *other = ibs_metric_of_fetch(metric) ? "ibs_op" : "ibs_fetch";
 
 	snprintf(buf, size,
-		 samples == 1 ? "%llu sample of %s is left out; -e %s shows it"
-			      : "%llu samples of %s are left out; -e %s shows them",
-		 (unsigned long long)samples, other, other);
+		 samples == 1 ? "%s sample of %s is left out; -e %s shows it"
+			      : "%s samples of %s are left out; -e %s shows them",
+		 TEXT_COUNT(samples), other, other);
 	return samples != 0;
 }
 
@@ -64,11 +65,11 @@ void recorded_nothing(struct replay *r, const char *of)
 	if (r && !replay_snapshot(r, &snap, &err))
 		replay_rest(r, &rest);
 	if (rest.other_cpus)
-		n = snprintf(text, sizeof(text), "cpu %llu", (unsigned long long)rest.other_cpus);
+		n = snprintf(text, sizeof(text), "cpu %s", TEXT_COUNT(rest.other_cpus));
 	for (int o = 0; o < IBS_OUTCOME_N && n < sizeof(text); o++)
 		if (outcome_kind(o) == IBS_OUTCOME_KIND_FILTERED && snap.ledger.outcome[o])
-			n += snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "",
-				      outcome_name(o), (unsigned long long)snap.ledger.outcome[o]);
+			n += snprintf(text + n, sizeof(text) - n, "%s%s %s", n ? ", " : "",
+				      outcome_name(o), TEXT_COUNT(snap.ledger.outcome[o]));
 	if (n)
 		log_warn("no sample is selected; samples dropped by each part of the selection: %s",
 			 text);
@@ -157,11 +158,10 @@ void recorded_losses(const struct report_head *h)
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
 		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
 	if (lost)
-		log_warn("%s: %llu samples were lost while recording", h->file,
-			 (unsigned long long)lost);
+		log_warn("%s: %s samples were lost while recording", h->file, TEXT_COUNT(lost));
 	if (h->lost_records)
-		log_warn("%s: %llu records of unknown kind were lost while recording", h->file,
-			 (unsigned long long)h->lost_records);
+		log_warn("%s: %s records of unknown kind were lost while recording", h->file,
+			 TEXT_COUNT(h->lost_records));
 }
 
 static void show_problem(const char *text, void *arg)

@@ -50,7 +50,7 @@ void report_fetches_print(FILE *out, const struct report *r)
 		if (at < SHOWN)
 			best[at] = id;
 	}
-	fprintf(out, "L3-miss code fetches come from %zu function%s: ", f->names.n,
+	fprintf(out, "L3-miss code fetches come from %s function%s: ", TEXT_COUNT(f->names.n),
 		text_plural(f->names.n));
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "%s%s %.1f%%", i ? ", " : "", intern_text(&f->names, best[i]),

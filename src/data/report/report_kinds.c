@@ -2,10 +2,9 @@
 /* What share of the samples could be attributed, and why the rest could not: data, types, functions, nodes. */
 #include "report_print.h"
 #include "base/choice.h"
+#include "base/text.h"
 
 #define KINDS_WIDTH 79 /* of lines below the table */
-
-typedef unsigned long long ull;
 
 CHOICE_NAMES(code_kind_name, enum code_kind, CODE_KIND_TABLE)
 
@@ -53,13 +52,13 @@ static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigne
 
 	for (unsigned int k = 0; k < n; k++)
 		sum += samples[k];
-	width = fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
+	width = fprintf(f, "\n%-9s %s samples = ", what, TEXT_COUNT(sum));
 	for (unsigned int k = 0; k < n; k++) {
 		char text[64];
 
 		if (!samples[k] && k != first)
 			continue;
-		snprintf(text, sizeof(text), "%s%llu %s", before, (ull)samples[k], name(k));
+		snprintf(text, sizeof(text), "%s%s %s", before, TEXT_COUNT(samples[k]), name(k));
 		if (width + strlen(text) > KINDS_WIDTH)
 			width = fprintf(f, "\n%9s", "") - 1;
 		width += fprintf(f, "%s", text);
@@ -106,8 +105,8 @@ void type_kinds_print(FILE *f, const __u64 *samples)
 	}
 	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_kind_name);
 	if (all)
-		fprintf(f, "          known of %.1f %% of %llu accesses\n", 100.0 * found / all,
-			(ull)all);
+		fprintf(f, "          known of %.1f %% of %s accesses\n", 100.0 * found / all,
+			TEXT_COUNT(all));
 }
 
 void report_kinds_print(FILE *f, const struct report_kinds *k)

@@ -11,8 +11,6 @@
 
 #define ABSENT "[unknown]"
 
-typedef unsigned long long ull;
-
 /* --- text --- */
 
 static const char *or_unknown(const char *text)
@@ -76,11 +74,11 @@ static void print_parts(FILE *f, const struct report_head *head)
 		size_t known = lines.n;
 
 		intern_get(&hosts, info->host);
-		snprintf(line, sizeof(line), "%s, %u CPU%s, Linux %s, %s, period %llu",
+		snprintf(line, sizeof(line), "%s, %u CPU%s, Linux %s, %s, period %s",
 			 cpu_text(&info->cpu, cpu, sizeof(cpu)), info->n_cpus,
 			 text_plural(info->n_cpus), or_unknown(info->release),
 			 info->n_pmus ? info->pmu[0].name : "no event",
-			 info->n_pmus ? (ull)info->pmu[0].period : 0);
+			 TEXT_COUNT(info->n_pmus ? info->pmu[0].period : 0));
 		intern_get(&lines, line);
 		if (lines.n > known)
 			report_print_line(f, "machine   %s", line);
@@ -122,7 +120,7 @@ static void print_ledger(FILE *f, const struct ledger *l, const char *of)
 	fprintf(f, "%s of %s samples%s%s seen", count(lost, ledger_sum(l, IBS_OUTCOME_KIND_LOST)),
 		count(seen, l->seen), of ? " of " : "", of ?: "");
 	if (l->pmu_exact)
-		fprintf(f, ", %llu unseen", (ull)l->unseen);
+		fprintf(f, ", %s unseen", TEXT_COUNT(l->unseen));
 }
 
 static const char *event_pmu(const struct trace_pmu *p)
@@ -145,10 +143,10 @@ static void print_lost(FILE *f, const struct report_head *h)
 		fputs("not recorded", f);
 	}
 	if (h->lost_samples)
-		fprintf(f, "%llu samples", (ull)h->lost_samples);
+		fprintf(f, "%s samples", TEXT_COUNT(h->lost_samples));
 	if (h->lost_records)
-		fprintf(f, "%s%llu records of unknown kind", h->lost_samples ? " and " : "",
-			(ull)h->lost_records);
+		fprintf(f, "%s%s records of unknown kind", h->lost_samples ? " and " : "",
+			TEXT_COUNT(h->lost_records));
 }
 
 static void print_file(FILE *f, const struct report_head *h)
@@ -157,8 +155,8 @@ static void print_file(FILE *f, const struct report_head *h)
 	char skipped[96] = "";
 
 	if (end->skipped_blocks)
-		snprintf(skipped, sizeof(skipped), " (%llu blocks, %llu bytes skipped)",
-			 (ull)end->skipped_blocks, (ull)end->skipped_bytes);
+		snprintf(skipped, sizeof(skipped), " (%s blocks, %s bytes skipped)",
+			 TEXT_COUNT(end->skipped_blocks), TEXT_COUNT(end->skipped_bytes));
 	if (end->whole && !end->skipped_blocks)
 		report_print_line(f, "file      %s (%s), complete", h->file,
 				  or_unknown(h->info->format ?: ""));

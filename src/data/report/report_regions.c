@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/err.h"
+#include "base/text.h"
 
 #define PAGE 4096ull
 
@@ -36,6 +37,6 @@ void report_regions_print(FILE *f, const struct report_table *t, bool simulated)
 	if (simulated)
 		log_warn("SIMULATED addresses: there is no such memory");
 	if (left)
-		log_warn("%llu samples without a physical address are in no region",
-			 (unsigned long long)left);
+		log_warn("%s samples without a physical address are in no region",
+			 TEXT_COUNT(left));
 }

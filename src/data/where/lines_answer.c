@@ -3,6 +3,7 @@
 #include "lines_rows.h"
 
 #include "base/utf8.h"
+#include "base/text.h"
 
 #include <math.h>
 
@@ -146,12 +147,13 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 		fprintf(f, "%s shared line in %s samples", unproved ? "No falsely or truly" : "No",
 			samples);
 		if (unproved)
-			fprintf(f, "; %zu shared without HITM", unproved);
+			fprintf(f, "; %s shared without HITM", TEXT_COUNT(unproved));
 		fputs(".\n", f);
 	}
 	if (rows->hidden)
-		fprintf(f, "%zu line%s of one thread or CPU %s not listed (--all).\n", rows->hidden,
-			rows->hidden > 1 ? "s" : "", rows->hidden > 1 ? "are" : "is");
+		fprintf(f, "%s line%s of one thread or CPU %s not listed (--all).\n",
+			TEXT_COUNT(rows->hidden), rows->hidden > 1 ? "s" : "",
+			rows->hidden > 1 ? "are" : "is");
 }
 
 void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l)

@@ -9,8 +9,6 @@
 
 #define ABSENT "[unknown]"
 
-typedef unsigned long long ull;
-
 /* X(COLUMN, "name", digits, COLUMN_*, value of row `r` with line `l`, "meaning") */
 #define COLUMNS(X)                                                                                \
 	X(CYCLES, "miss_cycles", 0, 0,                                                            \
@@ -211,16 +209,18 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 			: "by VIRTUAL address: no physical one is recorded, "
 			  "so sharing between processes does not show");
 	if (lines->physical && lines->only_virtual)
-		fprintf(f, "; %llu samples have only a virtual one", (ull)lines->only_virtual);
+		fprintf(f, "; %s samples have only a virtual one", TEXT_COUNT(lines->only_virtual));
 	if (lines->no_address)
-		fprintf(f, "; %llu sample%s no address", (ull)lines->no_address,
+		fprintf(f, "; %s sample%s no address", TEXT_COUNT(lines->no_address),
 			lines->no_address == 1 ? " has" : "s have");
 	if (lines->hot.tables)
-		fprintf(f, "; %llu of %llu %s of %llu CPU%s are in them, a line lacks at most %llu",
-			(ull)lines->hot.kept, (ull)lines->hot.fed, fed_by(lines->hot.feed),
-			(ull)lines->hot.cpus, text_plural(lines->hot.cpus), (ull)lines->hot.lack);
+		fprintf(f, "; %s of %s %s of %s CPU%s are in them, a line lacks at most %s",
+			TEXT_COUNT(lines->hot.kept), TEXT_COUNT(lines->hot.fed),
+			fed_by(lines->hot.feed), TEXT_COUNT(lines->hot.cpus),
+			text_plural(lines->hot.cpus), TEXT_COUNT(lines->hot.lack));
 	if (lines->moved)
-		fprintf(f, "; %llu page%s moved", (ull)lines->moved, lines->moved > 1 ? "s" : "");
+		fprintf(f, "; %s page%s moved", TEXT_COUNT(lines->moved),
+			lines->moved > 1 ? "s" : "");
 	fputc('\n', f);
 }
 

@@ -40,15 +40,15 @@ static void cell(const struct text *t, const struct annotate_sums *s, enum table
 
 void annotate_attribution(const struct annotate *a, char *buf, size_t size)
 {
-	int n = snprintf(buf, size, "%llu samples of ops in it", (ull)total_of(a)->samples);
+	int n = snprintf(buf, size, "%s samples of ops in it", TEXT_COUNT(total_of(a)->samples));
 
 	if (a->namesakes)
-		n += snprintf(buf + n, size - n, " + %llu in others of its name",
-			      (ull)a->namesakes);
-	n += snprintf(buf + n, size - n, " + %llu elsewhere + %llu without an exact address",
-		      (ull)a->elsewhere, (ull)a->inexact);
+		n += snprintf(buf + n, size - n, " + %s in others of its name",
+			      TEXT_COUNT(a->namesakes));
+	n += snprintf(buf + n, size - n, " + %s elsewhere + %s without an exact address",
+		      TEXT_COUNT(a->elsewhere), TEXT_COUNT(a->inexact));
 	if (a->fetches)
-		snprintf(buf + n, size - n, " + %llu of fetches", (ull)a->fetches);
+		snprintf(buf + n, size - n, " + %s of fetches", TEXT_COUNT(a->fetches));
 }
 
 const char *annotate_data(const struct annotate_row *r, char *buf, size_t size)
@@ -260,8 +260,8 @@ static void put_rows(struct text *t)
 			continue;
 		}
 		if (skipped) {
-			snprintf(text, sizeof(text), "... %zu instruction%s without samples",
-				 skipped, text_plural(skipped));
+			snprintf(text, sizeof(text), "... %s instruction%s without samples",
+				 TEXT_COUNT(skipped), text_plural(skipped));
 			put_line(t, NULL, text, false);
 		}
 		if (annotate_new_inlined(skipped ? NULL : last, r))
@@ -283,8 +283,8 @@ static void put_rows(struct text *t)
 		}
 	}
 	if (skipped) {
-		snprintf(text, sizeof(text), "... %zu instruction%s without samples", skipped,
-			 text_plural(skipped));
+		snprintf(text, sizeof(text), "... %s instruction%s without samples",
+			 TEXT_COUNT(skipped), text_plural(skipped));
 		put_line(t, NULL, text, false);
 	}
 }
@@ -299,9 +299,9 @@ static void put_function(FILE *f, const struct annotate *a)
 			  code->dso, (ull)code->start, (ull)(code->start + code->size),
 			  (ull)code->size);
 	for (size_t i = 1; i < a->n_functions; i++)
-		report_print_line(f, "also      %s of %s at 0x%llx, %llu samples%s", code->name,
+		report_print_line(f, "also      %s of %s at 0x%llx, %s samples%s", code->name,
 				  a->function[i].code.dso, (ull)a->function[i].code.start,
-				  (ull)a->function[i].total.samples,
+				  TEXT_COUNT(a->function[i].total.samples),
 				  a->function[i].code.object != code->object ? "; --object chooses"
 									     : "");
 	annotate_attribution(a, text, sizeof(text));

@@ -2,6 +2,7 @@
 #include "collector_private.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +39,8 @@ static int log_adopted(struct collector_event *e, const char *dir, struct err *e
 		return 0;
 	ret = sampler_ledger(sampler, &l, &pmu, err);
 	if (!ret)
-		log_info("resuming counters pinned in %s: %llu samples seen, %llu unseen", dir,
-			 (unsigned long long)l.seen, (unsigned long long)l.unseen);
+		log_info("resuming counters pinned in %s: %s samples seen, %s unseen", dir,
+			 TEXT_COUNT(l.seen), TEXT_COUNT(l.unseen));
 	e->stats_seen = l.seen;
 	return ret;
 }

@@ -108,9 +108,9 @@ void verify_print(const struct verify *v, FILE *f)
 {
 	const char *summary = "Samples and counters agree.";
 
-	fprintf(f, "%.1f s on %u CPU%s, %s, period %llu\n\n%-26s %15s  %-28s %15s  %10s\n",
-		v->seconds, v->cpus, text_plural(v->cpus), v->event, v->period, "SAMPLED", "",
-		"COUNTED", "", "DIFFERENCE");
+	fprintf(f, "%.1f s on %u CPU%s, %s, period %s\n\n%-26s %15s  %-28s %15s  %10s\n",
+		v->seconds, v->cpus, text_plural(v->cpus), v->event, TEXT_COUNT(v->period),
+		"SAMPLED", "", "COUNTED", "", "DIFFERENCE");
 	for (int i = 0; i < VERIFY_N; i++) {
 		if (v->rows[i].known)
 			print_row(v, i, f);

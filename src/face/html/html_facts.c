@@ -39,17 +39,17 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 	if (!end->whole)
 		text_append(buf, size, "INCOMPLETE recording: %s. ", end->missing);
 	if (lost)
-		text_append(buf, size, "%llu of %llu samples were lost while recording. ",
-			    (unsigned long long)lost, (unsigned long long)end->ledger.seen);
+		text_append(buf, size, "%s of %s samples were lost while recording. ",
+			    TEXT_COUNT(lost), TEXT_COUNT(end->ledger.seen));
 	if (r->without_registers)
-		text_append(buf, size, "%llu samples have no registers and are not shown. ",
-			    (unsigned long long)r->without_registers);
+		text_append(buf, size, "%s samples have no registers and are not shown. ",
+			    TEXT_COUNT(r->without_registers));
 	if (fetches)
 		text_append(
 			buf, size,
-			"%llu samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
+			"%s samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
 			"shows them. ",
-			(unsigned long long)fetches);
+			TEXT_COUNT(fetches));
 	if (*folded)
 		text_append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)
@@ -96,24 +96,10 @@ static void write_time(const struct html_report *r, struct json_writer *w)
 	json_put_text(w, "when", from);
 }
 
-/* "1,234": as the page writes counts. */
-static void grouped(char *buf, size_t size, __u64 v)
-{
-	char digits[32];
-	size_t n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v), at = 0;
-
-	for (size_t i = 0; i < n && at + 2 < size; i++) {
-		if (i && (n - i) % 3 == 0)
-			buf[at++] = ',';
-		buf[at++] = digits[i];
-	}
-	buf[at] = 0;
-}
-
 static void write_line_of_facts(const struct html_report *r, struct json_writer *w)
 {
 	const struct trace_info *info = r->opts.info;
-	char buf[256], n[32];
+	char buf[256];
 
 	json_begin_array(w, "facts");
 	json_put_text(w, NULL,
@@ -131,12 +117,11 @@ static void write_line_of_facts(const struct html_report *r, struct json_writer 
 		json_put_text(w, NULL, buf);
 	}
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
-		grouped(n, sizeof(n), info->pmu[i].period);
 		snprintf(buf, sizeof(buf), "%s, %s %s%s", info->pmu[i].name,
 			 !info->pmu[i].period ? "period"
 			 : info->pmu[i].freq  ? ""
 					      : "1 sample per",
-			 info->pmu[i].period ? n : "unknown",
+			 info->pmu[i].period ? TEXT_COUNT(info->pmu[i].period) : "unknown",
 			 info->pmu[i].freq && info->pmu[i].period ? " samples/s" : "");
 		json_put_text(w, NULL, buf);
 	}

@@ -4,6 +4,7 @@
 
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "capture/capture.h"
 #include "capture/record_info.h"
 #include "push_http.h"
@@ -181,8 +182,7 @@ static void fail(struct push *p, enum ibs_push_outcome outcome, __u64 samples,
 {
 	count(p, outcome, samples);
 	if (strcmp(p->failure.text, err->text))
-		log_warn("push: %s; %llu samples were not delivered", err->text,
-			 (unsigned long long)samples);
+		log_warn("push: %s; %s samples were not delivered", err->text, TEXT_COUNT(samples));
 	p->failure = *err;
 }
 
@@ -477,8 +477,7 @@ void push_closing(struct push *p)
 static void give_up(struct push *p, __u64 lost)
 {
 	count(p, IBS_PUSH_UNFINISHED, lost);
-	log_info("push: %llu samples of an unfinished profile are not delivered",
-		 (unsigned long long)lost);
+	log_info("push: %s samples of an unfinished profile are not delivered", TEXT_COUNT(lost));
 }
 
 void push_free(struct push *p)

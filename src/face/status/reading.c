@@ -168,13 +168,15 @@ static void print_state(FILE *f, const struct reading *r)
 	if (status_stopped(st))
 		fprintf(f, ", next try in %.0f s", retry_s(r));
 	else if (st->period && st->period != st->period_asked)
-		fprintf(f, ", period %llu instead of %llu", st->period, st->period_asked);
+		fprintf(f, ", period %s instead of %s", TEXT_COUNT(st->period),
+			TEXT_COUNT(st->period_asked));
 	else if (st->period)
-		fprintf(f, ", period %llu", st->period);
+		fprintf(f, ", period %s", TEXT_COUNT(st->period));
 	for (int i = GOVERNOR_REASON_NONE + 1; i < GOVERNOR_REASON_N; i++) {
 		if (!st->governor_changes[i])
 			continue;
-		fprintf(f, "%s%s %llu", sep, governor_reason_name(i), st->governor_changes[i]);
+		fprintf(f, "%s%s %s", sep, governor_reason_name(i),
+			TEXT_COUNT(st->governor_changes[i]));
 		sep = ", ";
 	}
 	fputc('\n', f);
@@ -188,11 +190,12 @@ static void print_overhead(FILE *f, const struct ibs_meta_status *st)
 		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
 	else
 		fputs(", not controlled", f);
-	fprintf(f, "; per sample %llu ns without BPF (%s) and %.0f ns in BPF (%s)", st->nmi_ns,
-		status_nmi_source(st), status_bpf_ns(st), status_bpf_source(st));
+	fprintf(f, "; per sample %s ns without BPF (%s) and %.0f ns in BPF (%s)",
+		TEXT_COUNT(st->nmi_ns), status_nmi_source(st), status_bpf_ns(st),
+		status_bpf_source(st));
 	if (st->kernel_lowered)
-		fprintf(f, "; sample rate limit lowered by the kernel %llu times, now %llu/s",
-			st->kernel_lowered, st->kernel_rate);
+		fprintf(f, "; sample rate limit lowered by the kernel %s times, now %s/s",
+			TEXT_COUNT(st->kernel_lowered), TEXT_COUNT(st->kernel_rate));
 	fputc('\n', f);
 }
 
@@ -213,17 +216,18 @@ static void print_pushed(FILE *f, const char *what, const __u64 *n)
 	fprintf(f, "%s", what);
 	for (int i = 0; i < IBS_PUSH_N; i++)
 		if (n[i] || i == IBS_PUSH_DELIVERED)
-			fprintf(f, "%s%llu %s", i ? ", " : " ", n[i], push_outcome_names[i]);
+			fprintf(f, "%s%s %s", i ? ", " : " ", TEXT_COUNT(n[i]),
+				push_outcome_names[i]);
 }
 
 static void print_push(FILE *f, const struct ibs_push_counts *c)
 {
 	print_pushed(f, "push: profiles", c->profiles);
 	print_pushed(f, "; samples", c->samples);
-	fprintf(f, "; %llu tries again", c->retries);
+	fprintf(f, "; %s tries again", TEXT_COUNT(c->retries));
 	if (c->unnamed_files)
-		fprintf(f, "; for lack of time %llu files with %llu samples not named",
-			c->unnamed_files, c->unnamed_samples);
+		fprintf(f, "; for lack of time %s files with %s samples not named",
+			TEXT_COUNT(c->unnamed_files), TEXT_COUNT(c->unnamed_samples));
 	fputc('\n', f);
 }
 
@@ -250,8 +254,9 @@ static void print_groups(FILE *f, const struct reading *r)
 {
 	const struct ibs_meta_status *st = &r->meta.status;
 
-	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", r->groups,
-		reading_groups_limit(&r->meta), st->folded, st->displaced);
+	fprintf(f, "groups: %s of %s, %s folded, %s displaced by busier ones\n",
+		TEXT_COUNT(r->groups), TEXT_COUNT(reading_groups_limit(&r->meta)),
+		TEXT_COUNT(st->folded), TEXT_COUNT(st->displaced));
 }
 
 static void print_cost(FILE *f, const struct ibs_meta_status *st, bool second)
@@ -323,9 +328,10 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 	}
 	print_groups(f, r);
 	fprintf(f,
-		"machine: %llu CPUs went offline, %llu came online, clock set %llu times, "
-		"suspended %llu times, PMU shared %llu times\n",
-		st->cpus_went, st->cpus_came, st->clock_steps, st->suspends, st->pmu_shared);
+		"machine: %s CPUs went offline, %s came online, clock set %s times, "
+		"suspended %s times, PMU shared %s times\n",
+		TEXT_COUNT(st->cpus_went), TEXT_COUNT(st->cpus_came), TEXT_COUNT(st->clock_steps),
+		TEXT_COUNT(st->suspends), TEXT_COUNT(st->pmu_shared));
 	fprintf(f, "memory: %.1f MiB of maps, %.1f MiB of the collector\n",
 		st->memory_bytes / 1048576.0, st->rss_bytes / 1048576.0);
 	print_cost(f, st, false);

@@ -148,8 +148,8 @@ static int warnings(struct paint *p, int y)
 		ADD(1, "SIMULATED");
 	}
 	if (f && f->pmu.throttled) {
-		ADD(0, "%sthrottled by the kernel %llu time%s", n[0] ? "; " : "",
-		    (unsigned long long)f->pmu.throttled, text_plural(f->pmu.throttled));
+		ADD(0, "%sthrottled by the kernel %s time%s", n[0] ? "; " : "",
+		    TEXT_COUNT(f->pmu.throttled), text_plural(f->pmu.throttled));
 		ADD(1, "%sthrottled", n[1] ? "; " : "");
 	}
 	if (f && f->pmu.running_ns < f->pmu.enabled_ns) {
@@ -185,13 +185,11 @@ static void ledger_line(struct paint *p, int y)
 		grid_put(p->g, y, 0, style, text);
 	else /* what matters most */
 		grid_printf(
-			p->g, y, 0, style, "seen %llu, lost %llu, %s%llu",
-			(unsigned long long)l->seen,
-			(unsigned long long)ledger_sum(l, IBS_OUTCOME_KIND_LOST),
+			p->g, y, 0, style, "seen %s, lost %s, %s%s", TEXT_COUNT(l->seen),
+			TEXT_COUNT(ledger_sum(l, IBS_OUTCOME_KIND_LOST)),
 			l->pmu_exact ? "unseen " : "aggregated ",
-			(unsigned long long)(l->pmu_exact
-						     ? l->unseen
-						     : ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED)));
+			TEXT_COUNT((l->pmu_exact ? l->unseen
+						 : ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED))));
 	free(text);
 }
 

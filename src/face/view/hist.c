@@ -24,8 +24,6 @@ static const struct {
 } percentiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
 #define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
-typedef unsigned long long ull; /* for %llu */
-
 static void print_percentiles(FILE *f, const struct series *s)
 {
 	fprintf(f, "  mean %.0f", (double)s->sum / s->valid);
@@ -37,7 +35,7 @@ static void print_percentiles(FILE *f, const struct series *s)
 		else
 			fprintf(f, "  %s %ld", percentiles[i].name, p);
 	}
-	fprintf(f, "  of %llu\n", (ull)s->valid);
+	fprintf(f, "  of %s\n", TEXT_COUNT(s->valid));
 }
 
 static void print_bar(FILE *f, __u64 n, __u64 most)
@@ -82,8 +80,8 @@ static void print_bars(FILE *f, const struct series *s)
 			}
 			if (to >= IBS_LAT_BUCKETS)
 				to = IBS_LAT_BUCKETS - 1;
-			fprintf(f, "  %6u .. %-6u : %-10llu |", from ? ibs_lat_le(from - 1) + 1 : 0,
-				ibs_lat_le(to), (ull)n);
+			fprintf(f, "  %6u .. %-6u : %-10s |", from ? ibs_lat_le(from - 1) + 1 : 0,
+				ibs_lat_le(to), TEXT_COUNT(n));
 			print_bar(f, n, most);
 			fprintf(f, "|\n");
 		}
@@ -93,11 +91,11 @@ static void print_bars(FILE *f, const struct series *s)
 static void print_pmu(FILE *f, const struct pmu_state *pmu)
 {
 	if (pmu->throttled)
-		fprintf(f, "throttled by the kernel: %llu time%s\n", (ull)pmu->throttled,
+		fprintf(f, "throttled by the kernel: %s time%s\n", TEXT_COUNT(pmu->throttled),
 			text_plural(pmu->throttled));
 	if (pmu->went || pmu->came)
-		fprintf(f, "CPUs: %llu went offline, %llu came online\n", (ull)pmu->went,
-			(ull)pmu->came);
+		fprintf(f, "CPUs: %s went offline, %s came online\n", TEXT_COUNT(pmu->went),
+			TEXT_COUNT(pmu->came));
 	if (pmu->running_ns < pmu->enabled_ns)
 		fprintf(f, "PMU share: %.1f %% of the time; another user has the rest\n",
 			100.0 * pmu->running_ns / pmu->enabled_ns);
@@ -111,7 +109,7 @@ static void print_recorded(FILE *f, const struct hist_recorded *r)
 		fputc('\n', f);
 	}
 	if (r->lost)
-		fprintf(f, "%llu records were lost while recording\n", (ull)r->lost);
+		fprintf(f, "%s records were lost while recording\n", TEXT_COUNT(r->lost));
 	if (!r->whole)
 		fprintf(f, "the recording is incomplete\n");
 }
@@ -130,9 +128,9 @@ void hist_print_row(FILE *f, const struct hist_info *info, const struct label_or
 		fprintf(f, "%s%s", sep, r->name[l]);
 		sep = ", ";
 	}
-	fprintf(f, ": %llu samples", (ull)s->samples);
+	fprintf(f, ": %s samples", TEXT_COUNT(s->samples));
 	if (s->valid < s->samples)
-		fprintf(f, ", %llu without %s", (ull)(s->samples - s->valid),
+		fprintf(f, ", %s without %s", TEXT_COUNT(s->samples - s->valid),
 			metric_name(info->metric));
 	fputc('\n', f);
 	if (!s->valid)

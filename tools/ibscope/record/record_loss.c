@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Too many samples lost to a full ring: a warning at once, and an error at the end. */
 #include "record_private.h"
+#include "base/text.h"
 
 #define LOSS_MIN 100 /* samples for a meaningful share */
 
@@ -36,10 +37,9 @@ int record_loss_end(const struct record *r, const struct ledger *all, struct err
 	/* --max-loss 0% tolerates no loss, however few samples there are */
 	if (lost_share <= r->max_loss || (r->max_loss && lost + kept < LOSS_MIN))
 		return 0;
-	return err_set(
-		err, -ENOBUFS,
-		"%.1f%% of the samples (%llu) were lost because a buffer was full, more than "
-		"--max-loss allows (%g%%); the file is usable. Use a larger --ring-size, a "
-		"longer period (-c) or a narrower selection",
-		100 * lost_share, (unsigned long long)lost, 100 * r->max_loss);
+	return err_set(err, -ENOBUFS,
+		       "%.1f%% of the samples (%s) were lost because a buffer was full, more than "
+		       "--max-loss allows (%g%%); the file is usable. Use a larger --ring-size, a "
+		       "longer period (-c) or a narrower selection",
+		       100 * lost_share, TEXT_COUNT(lost), 100 * r->max_loss);
 }
