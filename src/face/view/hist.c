@@ -183,8 +183,6 @@ static void print_below(FILE *f, const struct screen *screen, const struct hist_
 	print_pmu(f, &interval->pmu);
 	if (info->recorded)
 		print_recorded(f, info->recorded);
-	if (info->simulated)
-		fprintf(f, "SIMULATED samples, not measurements\n");
 }
 
 /* The option that selects the samples of the first row, or "". */
