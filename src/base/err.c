@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "err.h"
+#include "status_line.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -67,10 +68,12 @@ static bool takes_message(void)
 
 static void write_line(const char *priority, const char *level, const char *text)
 {
+	const char *erase = status_line_eraser();
+
 	if (journal)
-		fprintf(stderr, "%s%s\n", priority, text);
+		fprintf(stderr, "%s%s%s\n", erase, priority, text);
 	else
-		fprintf(stderr, "%s: %s%s\n", program, level, text);
+		fprintf(stderr, "%s%s: %s%s\n", erase, program, level, text);
 }
 
 static void write_or_drop(const char *priority, const char *level, char *text)

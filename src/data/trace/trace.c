@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rlimit.h"
+#include "base/status_line.h"
 #include "event/event.h"
 #include "base/text.h"
 
@@ -28,34 +29,26 @@ static struct {
 	const struct trace *trace; /* NULL: not shown */
 	unsigned int events;
 	double next_s; /* 0: the pass has not begun */
-	bool shown;
 } progress;
 
 void trace_show_progress(const struct trace *t)
 {
-	const char *term = getenv("TERM");
-	const bool can_erase = term && *term && strcmp(term, "dumb") != 0;
-
-	progress.trace = can_erase && isatty(STDERR_FILENO) ? t : NULL;
+	progress.trace = status_line_possible() ? t : NULL;
 }
 
 static void show_progress(const struct trace *t)
 {
 	const double now = now_s();
 
-	if (progress.next_s && now >= progress.next_s) {
-		fprintf(stderr, "\r\033[Kreading: %llu%%", t->total ? 100 * t->done / t->total : 0);
-		progress.shown = true;
-	}
+	if (progress.next_s && now >= progress.next_s)
+		status_line_show("reading: %llu%%", t->total ? 100 * t->done / t->total : 0);
 	if (!progress.next_s || now >= progress.next_s)
 		progress.next_s = now + PROGRESS_S;
 }
 
-static void erase_progress(void)
+static void end_progress(void)
 {
-	if (progress.shown)
-		fputs("\r\033[K", stderr);
-	progress.shown = false;
+	status_line_end();
 	progress.next_s = 0;
 }
 
@@ -64,7 +57,6 @@ static void need_more_memory(const void *unused)
 	const struct trace *t = reading.trace;
 
 	(void)unused;
-	erase_progress();
 	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
 		  "of %llu",
 		  reading.name, reading.limit >> 20, t ? t->done : 0, t ? t->total : 0);
@@ -283,7 +275,7 @@ int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 	int ret = t->format->next(t, ev, err);
 
 	if (progress.trace == t && ret <= 0)
-		erase_progress();
+		end_progress();
 	else if (progress.trace == t && !(progress.events++ % PROGRESS_EVERY))
 		show_progress(t);
 	if (ret == -EBADMSG && err && reading.trace == t)
@@ -303,8 +295,10 @@ void trace_close(struct trace *t)
 {
 	if (reading.trace == t)
 		reading.trace = NULL;
-	if (progress.trace == t)
+	if (progress.trace && progress.trace == t) {
+		end_progress();
 		progress.trace = NULL;
+	}
 	if (t)
 		t->format->close(t);
 }
