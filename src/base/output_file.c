@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "output_file.h"
 #include "exit_status.h"
+#include "on_kill.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -51,16 +52,24 @@ static int open_special(const char *path, const volatile sig_atomic_t *stop, str
 	return fd;
 }
 
+static int random_name(char *name, size_t size)
+{
+	uint64_t r;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		return -errno;
+	snprintf(name, size, ".ibscope-%016llx", (unsigned long long)r);
+	return 0;
+}
+
 /* Return: an fd, with @name set, or a negative errno. */
 static int create_new(int dir, char *name, size_t size)
 {
 	for (int i = 0; i < NAME_TRIES; i++) {
-		uint64_t r;
-		int fd;
+		int fd = random_name(name, size);
 
-		if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-			return -errno;
-		snprintf(name, size, ".ibscope-%016llx", (unsigned long long)r);
+		if (fd)
+			return fd;
 		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? -errno : fd;
@@ -70,7 +79,7 @@ static int create_new(int dir, char *name, size_t size)
 
 static int create_as(int dir, const char *base)
 {
-	char name[32];
+	char name[OUTPUT_NAME_MAX];
 	int err, fd = create_new(dir, name, sizeof(name));
 
 	if (fd < 0 || !renameat(dir, name, dir, base))
@@ -129,8 +138,11 @@ int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct
 
 int output_file_check(const char *path, struct err *err)
 {
-	int special = check_path(path, err), dir, ret = 0;
+	int special, dir, ret = 0;
 
+	if (!strcmp(path, "-"))
+		return 0;
+	special = check_path(path, err);
 	if (special)
 		return special < 0 ? special : 0;
 	dir = open_dir(path);
@@ -142,13 +154,46 @@ int output_file_check(const char *path, struct err *err)
 	return ret;
 }
 
-int output_file_open_binary(const char *option, const char *path, struct err *err)
+/* With a temporary name; NULL: none. */
+static struct output_file *volatile unfinished;
+
+static void remove_unfinished(void)
+{
+	struct output_file *o = unfinished;
+
+	if (o)
+		unlinkat(o->dir, o->name, 0);
+}
+
+static const char *proc_name(int fd, char *buf, size_t size)
+{
+	snprintf(buf, size, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+/* A file without a name, which only /proc can give one later; or one with a temporary name. */
+static int create_hidden(struct output_file *o)
+{
+	char proc[32];
+	int fd = openat(o->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && !access(proc_name(fd, proc, sizeof(proc)), F_OK))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	fd = create_new(o->dir, o->name, sizeof(o->name));
+	if (fd >= 0) {
+		unfinished = o;
+		on_kill(remove_unfinished);
+	}
+	return fd;
+}
+
+static int open_stdout(const char *option, struct err *err)
 {
 	int fd;
 
-	if (strcmp(path, "-"))
-		return output_file_open(path, NULL, err);
-	if (isatty(STDOUT_FILENO))
+	if (option && isatty(STDOUT_FILENO))
 		return err_set(err, -EINVAL,
 			       "%s -: standard output is a terminal, but the output is binary; "
 			       "redirect it, or give the name of a file",
@@ -158,25 +203,111 @@ int output_file_open_binary(const char *option, const char *path, struct err *er
 		      : fd;
 }
 
-int output_stream_open(const char *option, const char *path, FILE **out, struct err *err)
+int output_file_begin(struct output_file *o, const char *option, const char *path, struct err *err)
 {
-	int fd = output_file_open_binary(option, path, err);
+	int special;
 
-	if (fd < 0)
-		return fd;
-	*out = fdopen(fd, "w");
-	if (!*out)
-		out_of_memory();
-	return 0;
+	*o = (struct output_file){ .path = path, .dir = -1 };
+	if (!strcmp(path, "-")) {
+		o->fd = open_stdout(option, err);
+		return o->fd < 0 ? o->fd : 0;
+	}
+	special = check_path(path, err);
+	if (special) {
+		o->fd = special < 0 ? special : open_special(path, NULL, err);
+		return o->fd < 0 ? o->fd : 0;
+	}
+	o->dir = open_dir(path);
+	if (o->dir < 0)
+		return cannot_create(path, o->dir, err);
+	o->fd = create_hidden(o);
+	if (o->fd >= 0)
+		return 0;
+	close(o->dir);
+	return cannot_create(path, o->fd, err);
 }
 
-int output_stream_close(FILE *f, const char *path, struct err *err)
+FILE *output_file_stream(struct output_file *o)
 {
-	bool failed = ferror(f);
+	int fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
 
-	if (fclose(f) || failed)
-		return err_set(err, -EIO, "cannot write %s: %s", path, strerror(errno));
-	return 0;
+	o->f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!o->f)
+		out_of_memory();
+	return o->f;
+}
+
+/* Some file systems report only when a descriptor is closed that something was not written. */
+static int flush_file(struct output_file *o)
+{
+	bool failed = o->f && ferror(o->f);
+	int fd = o->f ? -1 : fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
+
+	errno = 0;
+	if ((o->f ? fclose(o->f) : close(fd)) || failed)
+		failed = true;
+	o->f = NULL;
+	return failed ? -(errno ?: EIO) : 0;
+}
+
+static int give_name(struct output_file *o)
+{
+	char proc[32];
+
+	proc_name(o->fd, proc, sizeof(proc));
+	for (int i = 0; i < NAME_TRIES; i++) {
+		int ret = random_name(o->name, sizeof(o->name));
+
+		if (ret)
+			return ret;
+		if (!linkat(AT_FDCWD, proc, o->dir, o->name, AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* Replace what has the name. Signals wait, so that no temporary name is left. */
+static int put_in_place(struct output_file *o)
+{
+	char buf[PATH_MAX];
+	const char *base = basename(strcpy(buf, o->path));
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	ret = *o->name ? 0 : give_name(o);
+	if (!ret && renameat(o->dir, o->name, o->dir, base)) {
+		ret = -errno;
+		unlinkat(o->dir, o->name, 0);
+	}
+	unfinished = NULL;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+int output_file_end(struct output_file *o, int ret, struct err *err)
+{
+	int flushed = flush_file(o);
+
+	if (flushed && !ret)
+		ret = err_set(err, flushed, "cannot write %s: %s",
+			      strcmp(o->path, "-") ? o->path : "to standard output",
+			      strerror(-flushed));
+	if (o->dir >= 0 && !ret) {
+		ret = put_in_place(o);
+		if (ret)
+			cannot_create(o->path, ret, err);
+	} else if (*o->name) {
+		unlinkat(o->dir, o->name, 0);
+		unfinished = NULL;
+	}
+	close(o->fd);
+	if (o->dir >= 0)
+		close(o->dir);
+	return ret;
 }
 
 void output_start(void)

@@ -24,19 +24,47 @@
  */
 int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err);
 
-/* The same for binary output; "-" is standard output, unless that is a terminal. */
-int output_file_open_binary(const char *option, const char *path, struct err *err);
+#define OUTPUT_NAME_MAX 32
 
-/* The same as a stream. Return: 0, or a negative errno with @err. */
-int output_stream_open(const char *option, const char *path, FILE **out, struct err *err);
+/* A result in writing. */
+struct output_file {
+	const char *path;
+	int fd;			    /* to write to */
+	int dir;		    /* -1: written directly */
+	char name[OUTPUT_NAME_MAX]; /* temporary; "": none */
+	FILE *f;		    /* or NULL */
+};
+
+/**
+ * output_file_begin() - create a result, which gets its name when it is complete
+ * @path: lives as long as @o; "-" is standard output
+ * @option: standard output may not be a terminal, and the error names this option; NULL: it may
+ *
+ * Until output_file_end(), a regular file of that name stays as it is, also if the program is killed, and nothing else
+ * is left then. A FIFO or character device is written to directly; what is accepted is as for output_file_open().
+ *
+ * Only one result can be written at a time.
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int output_file_begin(struct output_file *o, const char *option, const char *path, struct err *err);
+
+/* A stream that writes to the file, once, and that output_file_end() closes. */
+FILE *output_file_stream(struct output_file *o);
+
+/**
+ * output_file_end() - write what is buffered, replace the file of that name, and close
+ * @ret: result of writing; unless 0, discard the new file instead
+ *
+ * Return: @ret, or a negative errno with @err if anything was not written.
+ */
+int output_file_end(struct output_file *o, int ret, struct err *err);
 
 /*
- * Return: 0 if output_file_open() would probably succeed, without creating anything; or a negative errno with @err.
+ * Return: 0 if output_file_open() or output_file_begin() would probably succeed, without creating anything; or a
+ * negative errno with @err.
  */
 int output_file_check(const char *path, struct err *err);
-
-/* Write what is buffered, and close. Return: 0, or -EIO with @err if anything was not written. */
-int output_stream_close(FILE *f, const char *path, struct err *err);
 
 /*
  * The first call of a program: standard streams that are closed stay so, as far as reading and writing them is

@@ -2,6 +2,8 @@
 """Output that cannot be written: one error, and exit status 1."""
 import os
 import pty
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,74 @@ class Output(unittest.TestCase):
                 self.assertRegex(said, r'^(\r\x1b\[Kreading: \d+%)+\r\x1b\[K')
             self.assertEqual('reading: ' in said, shown, said)
             self.assertNotRegex(said.split('\r\x1b[K')[-1], 'reading')
+
+    def test_progress_killed(self):
+        """Nothing of the line is left, also where the terminal wrote ^C."""
+        big = os.path.join(self.dir.name, 'big.ibs')
+        subprocess.run([os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording'), big, '3000000'], check=True)
+        for sig in signal.SIGINT, signal.SIGTERM:
+            ours, theirs = pty.openpty()
+            p = subprocess.Popen([ibscope.IBSCOPE, 'report', '--by', 'pid,symbol', big], stdout=subprocess.PIPE, stderr=theirs,
+                                 env={**os.environ, 'TERM': 'xterm'}, stdin=subprocess.DEVNULL)
+            said = b''
+            while b'reading: ' not in said:
+                said += os.read(ours, 65536)
+            os.write(theirs, b'^C')
+            p.send_signal(sig)
+            self.assertEqual((p.communicate()[0], p.returncode), (b'', -sig))
+            os.write(theirs, b'.')
+            os.close(theirs)
+            while not said.endswith(b'.'):
+                said += os.read(ours, 65536)
+            os.close(ours)
+            self.assertTrue(said.endswith(b'\r\x1b[K.'), said)
+
+    def results(self):
+        """Commands that write a result into `out` of a directory."""
+        file = self.file
+        return (['report', file, '--html'], ['report', file, '--pprof'], ['annotate', '-i', file, '--html'],
+                ['diff', file, file, '--html'], ['merge', file, file, '-o'], ['export', file, '-o'])
+
+    def keeps(self, args, directory, status, **kw):
+        path = os.path.join(directory, 'out')
+        with open(path, 'w') as f:
+            f.write('before')
+        p = subprocess.run([ibscope.IBSCOPE, *args, path], capture_output=True, text=True, stdin=subprocess.DEVNULL, **kw)
+        with self.subTest(args=args), open(path) as f:
+            self.assertEqual(p.returncode, status, p.stderr)
+            self.assertEqual((f.read(), os.listdir(directory)), ('before', ['out']))
+        return p.stderr
+
+    def test_killed_while_writing(self):
+        """The file of before stays, and nothing is left beside it."""
+        with tempfile.TemporaryDirectory() as directory:
+            def limit():
+                resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+            for args in self.results():
+                self.keeps(args, directory, -signal.SIGXFSZ, preexec_fn=limit)
+            for sig in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
+                for ms in range(0, 100, 5):
+                    p = subprocess.Popen([ibscope.IBSCOPE, *self.results()[0], os.path.join(directory, 'out')],
+                                         stderr=subprocess.DEVNULL)
+                    try:
+                        p.wait(ms / 1000)
+                    except subprocess.TimeoutExpired:
+                        p.send_signal(sig)
+                        p.wait()
+                    with open(os.path.join(directory, 'out')) as f:
+                        text = f.read()
+                    self.assertTrue(text == 'before' if p.returncode else text.rstrip().endswith('</html>'), text[-100:])
+                    self.assertEqual(os.listdir(directory), ['out'])
+
+    @unittest.skipUnless(os.geteuid() == 0, 'mounting needs root')
+    def test_full_disk(self):
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4k', 'none', directory], check=True)
+            try:
+                for args in self.results():
+                    self.assertIn('No space left on device', self.keeps(args, directory, 1))
+            finally:
+                subprocess.run(['umount', directory], check=True)
 
     def test_exporter_name(self):
         p = subprocess.run([EXPORTER, '--foo'], capture_output=True, text=True)

@@ -491,6 +491,21 @@ class Record(unittest.TestCase):
         finally:
             subprocess.run(['umount', self.dir], check=True)
 
+    @unittest.skipUnless(os.geteuid() == 0, 'mounting needs root')
+    def test_disk_is_full_before(self):
+        """The recording of before keeps its name if there is no place for a new one."""
+        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4k', 'none', self.dir], check=True)
+        try:
+            with open(self.path('x'), 'wb') as f:
+                f.write(bytes(4096))
+            p = ibscope.run('record', '--source', 'sim', '-c', '1000000', '-o', self.path('x'), '--', 'true')
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn('No space left', p.stderr)
+            self.assertEqual(os.listdir(self.dir), ['x'])
+            self.assertEqual(os.stat(self.path('x')).st_size, 4096)
+        finally:
+            subprocess.run(['umount', self.dir], check=True)
+
     @clock.every(20000)
     def test_stalled_pipe(self):
         """Nobody reads: the end does not wait for ever."""

@@ -5,7 +5,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sched.h>
 #include <stdint.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -54,10 +57,17 @@ static void check_text(const char *name, const char *want)
 	assert_string_equal(text, want);
 }
 
+static void check_alone(const char *dir, const char *name)
+{
+	char command[300];
+
+	snprintf(command, sizeof(command), "test \"$(ls -A %s)\" = %s", at(dir), name);
+	assert_int_equal(system(command), 0);
+}
+
 static void test_new(void **state)
 {
 	struct err e = { "" };
-	char command[300];
 
 	(void)state;
 	put_dir("/d/");
@@ -67,9 +77,7 @@ static void test_new(void **state)
 	assert_int_equal(output_file_open(at("no/such"), NULL, &e), -ENOENT);
 	assert_non_null(strstr(e.text, "cannot create"));
 	assert_int_equal(output_file_open("", NULL, &e), -ENAMETOOLONG);
-	/* nothing is left of temporary names */
-	snprintf(command, sizeof(command), "test \"$(ls -A %s)\" = a", at("d"));
-	assert_int_equal(system(command), 0);
+	check_alone("d", "a"); /* no temporary name */
 }
 
 /* What another user could have planted. */
@@ -110,6 +118,136 @@ static void test_planted(void **state)
 	check_text("victim", "old");
 	assert_int_equal(stat(at("victim"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0644);
+}
+
+static void write_result(const char *name, const char *text, int ret)
+{
+	struct output_file o;
+	struct err e = { "" };
+
+	assert_int_equal(output_file_begin(&o, "-o", at(name), &e), 0);
+	assert_true(fputs(text, output_file_stream(&o)) >= 0);
+	assert_int_equal(output_file_end(&o, ret, &e), ret);
+}
+
+/* It has its name once it is complete, or not at all. */
+static void test_result(void **state)
+{
+	char path[256];
+	struct output_file o;
+	struct err e = { "" };
+	struct stat st;
+
+	(void)state;
+	put_dir("/d/");
+	write_result("d/a", "first", 0);
+	assert_int_equal(chmod(at("d/a"), 0644), 0);
+	snprintf(path, sizeof(path), "%s", at("d/a"));
+	assert_int_equal(output_file_begin(&o, "-o", path, &e), 0);
+	assert_int_equal(fcntl(o.fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(write(o.fd, "second", 6), 6);
+	check_text("d/a", "first");
+	check_alone("d", "a");
+	assert_int_equal(output_file_end(&o, 0, &e), 0);
+	check_text("d/a", "second");
+	check_alone("d", "a");
+	assert_int_equal(lstat(at("d/a"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_nlink, 1);
+	write_result("d/a", "half", -EIO);
+	check_text("d/a", "second");
+	check_alone("d", "a");
+
+	/* what comes meanwhile is replaced, but not followed */
+	put_file("/victim", "old");
+	assert_int_equal(output_file_begin(&o, "-o", path, &e), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(at("victim"), path), 0);
+	assert_int_equal(output_file_end(&o, 0, &e), 0);
+	check_text("victim", "old");
+	check_text("d/a", "");
+	assert_int_equal(output_file_begin(&o, "-o", path, &e), 0);
+	assert_int_equal(unlink(path), 0);
+	put_dir("/d/a/");
+	assert_true(output_file_end(&o, 0, &e) < 0);
+	assert_non_null(strstr(e.text, "cannot create"));
+	check_alone("d", "a");
+
+	assert_int_equal(output_file_begin(&o, "-o", at("no/such"), &e), -ENOENT);
+	assert_int_equal(output_file_begin(&o, "-o", "/dev/full", &e), 0);
+	assert_true(fputs("text", output_file_stream(&o)) >= 0);
+	assert_int_equal(output_file_end(&o, 0, &e), -ENOSPC);
+	assert_string_equal(e.text, "cannot write /dev/full: No space left on device");
+}
+
+/* At most as many bytes as a file may have. */
+static void die_writing(const char *name, int sig)
+{
+	const struct rlimit limit = { 1000, 1000 };
+	struct output_file o;
+	char text[4000] = "";
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		signal(SIGXFSZ, SIG_DFL);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		if (output_file_begin(&o, "-o", at(name), NULL))
+			_exit(1);
+		if (sig)
+			raise(sig);
+		while (write(o.fd, text, sizeof(text)) > 0)
+			continue;
+		_exit(2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), sig ?: SIGXFSZ);
+}
+
+static void test_killed(void **state)
+{
+	static const int signals[] = { 0, SIGINT, SIGTERM, SIGHUP, SIGKILL };
+
+	(void)state;
+	put_dir("/d/");
+	write_result("d/a", "old", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		die_writing("d/a", signals[i]);
+		check_text("d/a", "old");
+		check_alone("d", "a");
+	}
+}
+
+/* Where a file cannot have no name, since /proc is missing. */
+static void test_temporary_name(void **state)
+{
+	static const int signals[] = { 0, SIGINT, SIGTERM, SIGHUP };
+	struct output_file o;
+	struct err e = { "" };
+	char path[256];
+
+	(void)state;
+	if (geteuid() || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/proc", "tmpfs", 0, NULL))
+		skip();
+	put_dir("/d/");
+	write_result("d/a", "old", 0);
+	snprintf(path, sizeof(path), "%s", at("d/a"));
+	assert_int_equal(output_file_begin(&o, "-o", path, &e), 0);
+	assert_int_equal(access(o.name, F_OK), -1);
+	assert_true(*o.name);
+	assert_int_equal(output_file_end(&o, -EIO, &e), -EIO);
+	check_alone("d", "a");
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		die_writing("d/a", signals[i]);
+	check_text("d/a", "old");
+	check_alone("d", "a");
+	write_result("d/a", "new", 0);
+	check_text("d/a", "new");
+	check_alone("d", "a");
+	umount("/proc");
 }
 
 static volatile sig_atomic_t stop;
@@ -157,7 +295,10 @@ static void test_fifo(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_new), T(test_planted), T(test_fifo) };
+	const struct CMUnitTest tests[] = {
+		T(test_new),	T(test_planted), T(test_result),
+		T(test_killed), T(test_fifo),	 T(test_temporary_name)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

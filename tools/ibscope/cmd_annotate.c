@@ -62,13 +62,13 @@ static int read_all(struct cmd *c, struct err *err)
 
 static int write_html(struct cmd *c, struct err *err)
 {
-	FILE *f;
-	int ret = output_stream_open("--html", c->html_path, &f, err);
+	struct output_file out;
+	int ret = output_file_begin(&out, "--html", c->html_path, err);
 
 	if (ret)
 		return ret;
-	annotate_print_html(f, &c->print, c->annotate);
-	return output_stream_close(f, c->html_path, err);
+	annotate_print_html(output_file_stream(&out), &c->print, c->annotate);
+	return output_file_end(&out, 0, err);
 }
 
 static int print(struct cmd *c, struct err *err)
@@ -93,8 +93,9 @@ static int run(void *cmd)
 	struct cmd *c = cmd;
 	struct screen screen;
 	struct err err = { "" };
-	int ret = recorded_start(&c->in, &c->sampling, true, true, &err), status;
+	int ret = c->html_path ? output_file_check(c->html_path, &err) : 0, status;
 
+	ret = ret ?: recorded_start(&c->in, &c->sampling, true, true, &err);
 	screen_of(stdout, &screen);
 	c->print.screen = &screen;
 	c->print.view = &c->view;

@@ -377,16 +377,23 @@ static void print_next(const struct cmd *c, const struct compare_result *r, FILE
 			    sampling_of_fetch(&c->sampling) ? "comm,fetch" : "comm,src", NULL);
 }
 
+static int write_html(struct cmd *c, const struct compare_result *r, struct err *err)
+{
+	struct output_file out;
+	int ret = output_file_begin(&out, "--html", c->html, err);
+
+	if (ret)
+		return ret;
+	diff_put_html(output_file_stream(&out), &c->diff, r);
+	return output_file_end(&out, 0, err);
+}
+
 static int show(struct cmd *c, const struct compare_result *r, struct err *err)
 {
 	struct pager pager = { .f = stdout, .to = stdout };
 
-	if (c->html) {
-		if (output_stream_open("--html", c->html, &pager.f, err))
-			return -1;
-		diff_put_html(pager.f, &c->diff, r);
-		return output_stream_close(pager.f, c->html, err);
-	}
+	if (c->html)
+		return write_html(c, r, err);
 	screen_of(stdout, &c->screen);
 	c->print.screen = &c->screen;
 	c->print.format = c->view.format;
@@ -403,13 +410,12 @@ static int run(void *cmd)
 	struct cmd *c = cmd;
 	struct compare_result result = {};
 	struct err err = { "" };
-	int ret;
+	int ret = c->html ? output_file_check(c->html, &err) : 0;
 
 	c->diff.max_memory = c->in.input.max_memory;
 	if (*c->sampling.events)
 		c->diff.event = sampling_of_fetch(&c->sampling) ? "ibs_fetch" : "ibs_op";
-	ret = choose_keys(c, &err);
-
+	ret = ret ?: choose_keys(c, &err);
 	ret = ret ?: read_with_any_unit(c, &err);
 	ret = ret ?: diff_check(&c->diff, &err);
 	ret = ret ?: compare_finish(c->diff.compare, &result, &err);

@@ -15,10 +15,11 @@ struct cmd {
 	struct sampling_opts sampling;
 	const char *path;
 	struct recorded in;
+	struct output_file out;
+	bool opened;
 	struct perf_writer *writer;
 	bool hwloc; /* instead of perf.data */
 	struct report *report;
-	FILE *xml;
 	__u64 written;
 };
 
@@ -62,40 +63,32 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "usage.\n");
 }
 
-static int open_hwloc(struct cmd *c, int fd, struct err *err)
+static int open_hwloc(struct cmd *c, struct err *err)
 {
 	struct report_opts opts = { .by = { LABEL_CPU },
 				    .n_by = 1,
 				    .metric = c->sampling.event[0].metric,
 				    .info = trace_info(c->in.trace) };
 
-	c->xml = fdopen(fd, "w");
-	if (!c->xml)
-		out_of_memory();
 	return report_new(&opts, &c->report, err);
 }
 
-static int close_hwloc(struct cmd *c, struct err *err)
+static int write_hwloc(struct cmd *c)
 {
 	static const struct report_order order;
 	struct report_table table;
 	int ret;
 
-	if (!c->report)
-		return 0;
 	ret = report_table(c->report, &order, &table);
-	report_hwloc(c->xml, trace_info(c->in.trace), &table);
+	report_hwloc(output_file_stream(&c->out), trace_info(c->in.trace), &table);
 	report_table_free(&table);
-	if (fclose(c->xml))
-		ret = err_set(err, -errno, "cannot write: %s", strerror(errno));
-	report_free(c->report);
 	return ret;
 }
 
 static int open_all(struct cmd *c, struct err *err)
 {
 	struct replay_opts opts;
-	int ret = recorded_open(&c->in.input, &c->in.trace, err), fd;
+	int ret = recorded_open(&c->in.input, &c->in.trace, err);
 
 	if (ret)
 		return ret;
@@ -110,16 +103,12 @@ static int open_all(struct cmd *c, struct err *err)
 		ret = recorded_open_replay(&c->in, &opts, err);
 	if (ret)
 		return ret;
-	fd = !c->hwloc		    ? output_file_open_binary("--perf-data", c->path, err)
-	     : strcmp(c->path, "-") ? output_file_open(c->path, NULL, err)
-				    : dup(STDOUT_FILENO);
-	if (fd < 0)
-		return fd;
-	if (c->hwloc)
-		return open_hwloc(c, fd, err);
-	ret = perf_writer_open(fd, trace_info(c->in.trace), &c->writer, err);
-	close(fd);
-	return ret;
+	ret = output_file_begin(&c->out, c->hwloc ? NULL : "--perf-data", c->path, err);
+	if (ret)
+		return ret;
+	c->opened = true;
+	return c->hwloc ? open_hwloc(c, err)
+			: perf_writer_open(c->out.fd, trace_info(c->in.trace), &c->writer, err);
 }
 
 static int write_all(struct cmd *c, struct err *err)
@@ -164,11 +153,15 @@ static int run(void *cmd)
 	struct err err = { "" }, unused;
 	int ret = open_all(c, &err) ?: write_all(c, &err), closed;
 
-	closed = close_hwloc(c, ret ? &unused : &err);
-	closed = perf_writer_close(c->writer, ret || closed ? &unused : &err) ?: closed;
-	if (closed && !ret && err.text[0])
+	closed = perf_writer_close(c->writer, ret ? &unused : &err);
+	if (closed && !ret)
 		err_prefix(&err, "%s", strcmp(c->path, "-") ? c->path : "standard output");
 	ret = ret ?: closed;
+	if (c->report && !ret)
+		ret = write_hwloc(c);
+	report_free(c->report);
+	if (c->opened)
+		ret = output_file_end(&c->out, ret, &err);
 	if (!ret && !c->written)
 		recorded_nothing(c->in.replay, NULL);
 	else if (!ret)

@@ -179,13 +179,13 @@ static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, str
 static int write_html(struct hist *h, struct err *err)
 {
 	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = h->ledger };
-	FILE *f;
-	int ret = output_stream_open("--html", h->html_path, &f, err);
+	struct output_file out;
+	int ret = output_file_begin(&out, "--html", h->html_path, err);
 
 	if (ret)
 		return ret;
-	html_report_write(h->html, &end, 0, f);
-	return output_stream_close(f, h->html_path, err);
+	html_report_write(h->html, &end, 0, output_file_stream(&out));
+	return output_file_end(&out, 0, err);
 }
 
 static int end_interval(void *arg, unsigned int n, struct snapshot *interval,
@@ -323,7 +323,8 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	sigfd = signals_open(false, &err);
-	ret = sigfd < 0 ? sigfd : session_open(h.session, &h.sampling, &err);
+	ret = sigfd < 0 ? sigfd : h.html_path ? output_file_check(h.html_path, &err) : 0;
+	ret = ret ?: session_open(h.session, &h.sampling, &err);
 	if (!ret)
 		ret = run(&h, sigfd, &err);
 	if (sigfd >= 0)

@@ -80,7 +80,8 @@ static bool check_part(struct cmd *c, const struct trace_part *p)
 static int merge(struct cmd *c, struct err *err)
 {
 	struct screen screen;
-	int fd, ret;
+	struct output_file out;
+	int ret;
 
 	c->kept = xcalloc(c->n, sizeof(*c->kept));
 	for (size_t i = 0; i < c->n; i++)
@@ -89,16 +90,15 @@ static int merge(struct cmd *c, struct err *err)
 	if (!c->n_kept)
 		return err_set(err, -EINVAL, "no recordings left to merge");
 	c->complete &= trace_job_complete(c->job);
-	fd = output_file_open_binary("-o", c->output, err);
-	if (fd < 0)
-		return fd;
-	ret = trace_parts_write(fd, c->kept, c->n_kept, err);
-	if (close(fd) && !ret)
-		ret = err_set(err, -errno, "cannot write: %s", strerror(errno));
-	if (ret) {
-		err_prefix(err, "%s", c->output);
+	ret = output_file_begin(&out, "-o", c->output, err);
+	if (ret)
 		return ret;
-	}
+	ret = trace_parts_write(out.fd, c->kept, c->n_kept, err);
+	if (ret)
+		err_prefix(err, "%s", c->output);
+	ret = output_file_end(&out, ret, err);
+	if (ret)
+		return ret;
 	log_info("%zu of %zu recording%s merged, %zu rank%s", c->n_kept, c->n, text_plural(c->n),
 		 trace_job_ranks(c->job), text_plural(trace_job_ranks(c->job)));
 	screen_of(stderr, &screen);

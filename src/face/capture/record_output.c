@@ -14,6 +14,7 @@ struct output {
 	struct output_opts opts;
 	const char *path; /* "-": standard output */
 	struct live_names *names;
+	bool kept; /* a file of that name, as NAME.old */
 	int fd;
 	struct recording *recording; /* OUTPUT_RECORDING */
 	FILE *text;		     /* the others */
@@ -34,8 +35,9 @@ bool output_on_terminal(const struct output_opts *opts)
 	return output_to_stdout(opts) && isatty(STDOUT_FILENO);
 }
 
-static int keep_old(const char *path, struct err *err)
+static int keep_old(struct output *o, struct err *err)
 {
+	const char *path = o->path;
 	char old[PATH_MAX];
 	struct stat st;
 
@@ -45,8 +47,22 @@ static int keep_old(const char *path, struct err *err)
 	snprintf(old, sizeof(old), "%s.old", path);
 	if (rename(path, old))
 		return err_set(err, -errno, "cannot keep %s as %s: %s", path, old, strerror(errno));
+	o->kept = true;
 	log_info("renamed the existing %s to %s", path, old);
 	return 0;
+}
+
+/* Undo keep_old() and begin(). */
+static void put_back(const struct output *o)
+{
+	char old[PATH_MAX];
+	struct stat st;
+
+	snprintf(old, sizeof(old), "%s.old", o->path);
+	if (o->kept && !rename(old, o->path))
+		log_info("renamed %s back to %s", old, o->path);
+	else if (o->fd >= 0 && !fstat(o->fd, &st) && S_ISREG(st.st_mode))
+		unlink(o->path);
 }
 
 static ssize_t count_write(void *cookie, const char *bytes, size_t n)
@@ -107,10 +123,10 @@ int output_open(const struct output_opts *opts, struct output **out, struct err 
 	o->path = output_to_stdout(opts) ? "-" : opts->path ?: OUTPUT_DEFAULT_PATH;
 	o->stacks = xcalloc(RECORDING_STACK_KEYS / 8, 1);
 	o->names = live_names_new();
-	ret = opts->fd || output_to_stdout(opts) ? 0 : keep_old(o->path, err);
+	ret = opts->fd || output_to_stdout(opts) ? 0 : keep_old(o, err);
 	ret = ret ?: begin(o, err);
 	if (ret) {
-		output_close(o);
+		output_cancel(o);
 		return ret;
 	}
 	*out = o;
@@ -295,6 +311,13 @@ int output_rotate(struct output *o, const struct ledger *ledgers, struct err *er
 	if (ret)
 		o->failed = ret;
 	return ret;
+}
+
+void output_cancel(struct output *o)
+{
+	if (!o->opts.fd && !output_to_stdout(&o->opts))
+		put_back(o);
+	output_close(o);
 }
 
 void output_close(struct output *o)

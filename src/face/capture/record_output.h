@@ -73,4 +73,7 @@ int output_rotate(struct output *o, const struct ledger *ledgers, struct err *er
 int output_finish(struct output *o, const struct ledger *ledgers, struct err *err);
 void output_close(struct output *o); /* accepts NULL */
 
+/* Close, and leave files as they were before output_open(). */
+void output_cancel(struct output *o);
+
 #endif

@@ -5,6 +5,8 @@
 #include "record_private.h"
 #include "base/output_file.h"
 #include "base/screen.h"
+#include "base/status_line.h"
+#include "base/text.h"
 #include "capture/record_info.h"
 
 #include <getopt.h>
@@ -223,12 +225,13 @@ static void show_progress(struct record *r, const struct ledger *all)
 
 	if (!r->progress)
 		return;
-	fprintf(stderr, "\r%s%.1f s  %.0f/s  kept %llu  rejected %llu  lost %llu  %.1f MiB\033[K",
-		r->info.simulated ? "SIMULATED  " : "", now - r->started,
-		(records - r->shown_records) / fmax(now - r->shown, 1e-3), records,
-		ledger_sum(all, IBS_OUTCOME_KIND_FILTERED), ledger_sum(all, IBS_OUTCOME_KIND_LOST),
-		output_total_bytes(r->capture.output) / 1048576.0);
-	fflush(stderr);
+	status_line_show("%s%.1f s  %.0f/s  kept %s  rejected %s  lost %s  %.1f MiB",
+			 r->info.simulated ? "SIMULATED  " : "", now - r->started,
+			 (records - r->shown_records) / fmax(now - r->shown, 1e-3),
+			 TEXT_COUNT(records),
+			 TEXT_COUNT(ledger_sum(all, IBS_OUTCOME_KIND_FILTERED)),
+			 TEXT_COUNT(ledger_sum(all, IBS_OUTCOME_KIND_LOST)),
+			 output_total_bytes(r->capture.output) / 1048576.0);
 	r->shown = now;
 	r->shown_records = records;
 }
@@ -263,24 +266,22 @@ static void summary(struct record *r, const struct ledger *l)
 	struct ledger all = all_events(r, l);
 	__u64 lost = sideband_lost(r->capture.sideband);
 
-	if (r->progress)
-		fprintf(stderr, "\r\033[K");
-	log_info("%s%llu records in %.1f s, %.1f MiB to %s%s",
-		 r->info.simulated ? "SIMULATED: " : "", all.outcome[IBS_OUTCOME_FORWARDED],
-		 now_s() - r->started, output_total_bytes(r->capture.output) / 1048576.0,
-		 output_name(r->capture.output),
+	status_line_end();
+	log_info("%s%s records in %.1f s, %.1f MiB to %s%s", r->info.simulated ? "SIMULATED: " : "",
+		 TEXT_COUNT(all.outcome[IBS_OUTCOME_FORWARDED]), now_s() - r->started,
+		 output_total_bytes(r->capture.output) / 1048576.0, output_name(r->capture.output),
 		 r->out.rotate && r->filed[0].seen ? " and the files before it" : "");
 	for (unsigned int i = 0; i < r->sampling.n_events; i++)
 		print_ledger(r, i, &l[i]);
 	if (lost)
-		log_warn("%llu records of process names and mappings were lost; some samples have "
+		log_warn("%s records of process names and mappings were lost; some samples have "
 			 "no names",
-			 lost);
+			 TEXT_COUNT(lost));
 	lost = regions_lost(r->capture.regions);
 	if (lost)
-		log_warn("%llu records of regions were lost; some samples have a wrong region or "
+		log_warn("%s records of regions were lost; some samples have a wrong region or "
 			 "none",
-			 lost);
+			 TEXT_COUNT(lost));
 	suggest(r);
 }
 
@@ -432,7 +433,6 @@ static bool samples_data(const struct trace_info *info)
 
 static int run(struct record *r, const sigset_t *open, struct err *err)
 {
-	static const struct ledger nothing[TRACE_EVENTS];
 	int ret;
 
 	/* on busy CPUs the rings would fill up before we run; our own work is small */
@@ -456,14 +456,15 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	ret = put_state(r, err);
 	ret = ret ?: session_start(r->session, err);
 	if (ret) {
-		output_finish(r->capture.output, nothing, NULL);
+		output_cancel(r->capture.output);
+		r->capture.output = NULL;
 		return ret;
 	}
 	measured = session_command(r->session);
 	if (r->meeting)
 		rank_meeting_start(r->meeting);
 	r->started = r->shown = now_s();
-	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
+	r->progress = status_line_possible() && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
 	ret = end(r, ret, err);
 	for (unsigned int i = 0; !ret && i < r->sampling.n_events; i++)

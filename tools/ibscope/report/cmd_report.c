@@ -249,25 +249,25 @@ static int read_parts(struct report_cmd *c, struct err *err)
 
 static int write_html(struct report_cmd *c, struct err *err)
 {
-	FILE *f;
-	int ret = output_stream_open("--html", c->html_path, &f, err);
+	struct output_file out;
+	int ret = output_file_begin(&out, "--html", c->html_path, err);
 
 	if (ret)
 		return ret;
-	html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples, f);
-	return output_stream_close(f, c->html_path, err);
+	html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples,
+			  output_file_stream(&out));
+	return output_file_end(&out, 0, err);
 }
 
 static int write_pprof(struct report_cmd *c, struct err *err)
 {
-	int fd = output_file_open_binary("--pprof", c->pprof_path, err), ret;
+	struct output_file out;
+	int ret = output_file_begin(&out, "--pprof", c->pprof_path, err);
 
-	if (fd < 0)
-		return fd;
-	ret = pprof_write(c->pprof, &c->in.head, fd, err);
-	if (close(fd) && !ret)
-		ret = err_set(err, -errno, "cannot write %s: %s", c->pprof_path, strerror(errno));
-	return ret;
+	if (ret)
+		return ret;
+	ret = pprof_write(c->pprof, &c->in.head, out.fd, err);
+	return output_file_end(&out, ret, err);
 }
 
 /* Samples of the other event; numa never shows those of ibs_fetch. */
@@ -390,8 +390,10 @@ static int run_all(struct report_cmd *c)
 {
 	struct err err = { "" };
 	bool several;
-	int ret = recorded_list(&c->in, &err);
+	const char *path = c->html_path ?: c->pprof_path;
+	int ret = path ? output_file_check(path, &err) : 0;
 
+	ret = ret ?: recorded_list(&c->in, &err);
 	if (ret)
 		return recorded_status(&c->in, ret, &err);
 	prepare(c);
