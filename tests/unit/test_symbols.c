@@ -170,6 +170,15 @@ static void ask(const struct symbols_opts *opts, const struct trace_mmap *map, _
 	tasks_free(t);
 }
 
+static const char *name_of(struct symbols *s, const struct tasks *t, __u32 tgid, __u64 addr,
+			   __u64 time)
+{
+	struct symbol sym;
+
+	symbols_find(s, t, tgid, addr, time, false, false, &sym);
+	return sym.name;
+}
+
 static void assert_target(const struct asked *a, bool line)
 {
 	const char *file;
@@ -221,6 +230,88 @@ static void test_self(void **state)
 	ask(&opts, &map, self.start - 1, false, &a);
 	assert_string_equal(a.name, "[unknown]");
 	assert_string_equal(a.dso, "");
+}
+
+#define NEAR 8192 /* bytes, of which many share a place in the table */
+
+/* The program in processes 1, 2, where something else follows, and 4, where something else is in its second half. */
+static void add_maps(struct tasks *t)
+{
+	struct trace_event ev = { .kind = TRACE_MMAP, .mmap = self };
+
+	tasks_add(t, &ev);
+	ev.mmap.tgid = 2; /* elsewhere, and later gone */
+	ev.mmap.start = self.start + 0x10000000;
+	tasks_add(t, &ev);
+	ev.mmap.tgid = 4; /* its second half is not of the file */
+	ev.mmap.len = target - self.start;
+	tasks_add(t, &ev);
+	ev.mmap.start += ev.mmap.len;
+	ev.mmap.len = self.len - ev.mmap.len;
+	ev.mmap.path = (char *)"//anon";
+	ev.mmap.build_id_len = 0;
+	tasks_add(t, &ev);
+	ev.mmap.tgid = 2;
+	ev.mmap.start = self.start + 0x10000000;
+	ev.mmap.len = self.len;
+	ev.time = 2 * TIME;
+	tasks_add(t, &ev);
+}
+
+/*
+ * Answers come from a table by hash, whose places are shared: by offsets of a file, by processes and by maps. Each
+ * address gives the same name as without the table, in whatever order.
+ */
+static void test_recent(void **state)
+{
+	const struct symbols_opts opts = { .info = &here };
+	struct trace_event ev = { .kind = TRACE_MMAP, .mmap = self };
+	struct symbols *s, *fresh;
+	struct tasks *t = tasks_new();
+	static const char *want[NEAR];
+	const __u64 from = target - NEAR / 2;
+	size_t names = 0;
+
+	(void)state;
+	add_maps(t);
+	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+	assert_int_equal(symbols_new(&opts, &fresh, NULL), 0);
+	for (size_t i = 0; i < NEAR; i++) {
+		struct symbol sym;
+
+		/* with lines of source, the table is not asked */
+		symbols_find(fresh, t, 1, from + i, TIME, false, true, &sym);
+		want[i] = sym.name;
+		names += i && strcmp(want[i], want[i - 1]) != 0;
+	}
+	assert_true(names > 4);
+	for (int turn = 0; turn < 2; turn++)
+		for (size_t k = 0; k < NEAR; k++) {
+			const size_t i = turn ? k * 4099 % NEAR : k;
+
+			assert_string_equal(name_of(s, t, 1, from + i, TIME), want[i]);
+			assert_string_equal(name_of(s, t, 2, from + i + 0x10000000, TIME), want[i]);
+		}
+	assert_string_equal(name_of(s, t, 2, target + 0x10000000, TIME), "symbols_test_target");
+	/* not what is there at another time, in another process, or after the map */
+	assert_string_not_equal(name_of(s, t, 2, target + 0x10000000, 3 * TIME),
+				"symbols_test_target");
+	assert_string_not_equal(name_of(s, t, 2, target, TIME), "symbols_test_target");
+	assert_string_not_equal(name_of(s, t, 3, target, TIME), "symbols_test_target");
+	assert_string_not_equal(name_of(s, t, 1, target + self.len, TIME), "symbols_test_target");
+	assert_string_equal(name_of(s, t, 1, target, TIME), "symbols_test_target");
+	for (int i = 16; i >= 0; i--) /* from one map to the next */
+		assert_string_equal(name_of(s, t, 4, target + 0x10000000 - i, TIME),
+				    i ? want[NEAR / 2 - i] : "[//anon]");
+	/* a map that comes later than an answer */
+	ev.mmap.path = (char *)"//anon";
+	ev.mmap.build_id_len = 0;
+	ev.time = TIME - 1;
+	tasks_add(t, &ev);
+	assert_string_not_equal(name_of(s, t, 1, target, TIME), "symbols_test_target");
+	symbols_free(fresh);
+	symbols_free(s);
+	tasks_free(t);
 }
 
 static void test_other_machine(void **state)
@@ -717,6 +808,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_recent),
 		cmocka_unit_test(test_other_machine),
 		cmocka_unit_test(test_wrong_build_id),
 		cmocka_unit_test(test_replaced),
