@@ -9,6 +9,10 @@ sim=' --source sim'
 [ -z "$sim" ] || echo 'No IBS on this machine (see `ibscope doctor`): the samples are SIMULATED.' >&2
 "$ibscope" hist$sim 10 1
 
+# tables as wide as the terminal, though they go through a pipe
+[ ! -t 1 ] || COLUMNS=$(stty size <&1 | cut -d' ' -f2)
+export COLUMNS="${COLUMNS:-}"
+
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 show() { # PROGRAM TITLE COMMAND...: record the program, and print the first lines that the command prints below its header
@@ -17,7 +21,8 @@ show() { # PROGRAM TITLE COMMAND...: record the program, and print the first lin
 	cc -O1 -g -pthread -o "$dir/$program" "$examples/$program.c"
 	"$ibscope" record$sim -c 100000 -o "$dir/data" -- "$dir/$program" 2 >/dev/null 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 	printf '\n%s\n$ ibscope record -c 100000 -- ./%s && ibscope %s\n' "$title" "$program" "$*"
-	"$ibscope" "$@" -i "$dir/data" 2>/dev/null | awk '/^[A-Z]+  +[A-Z]+ / { on = 1 } on && n++ < 24'
+	"$ibscope" "$@" -i "$dir/data" 2>"$dir/log" |
+		awk '/^[A-Z]+  +[A-Z]+ / { on = 1 } on && n++ < 24; END { exit !n }' || cat "$dir/log" >&2
 }
 show pointer_chase 'Which function waits: a linked list' report --by symbol,src --top 3
 show hot_field 'Which field of which structure' report --by type,field --top 3

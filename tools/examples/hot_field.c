@@ -38,10 +38,10 @@ static __attribute__((noinline)) unsigned long find_order(const struct order *or
 int main(int argc, char **argv)
 {
 	const size_t n = 1 << 20;
-	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 5);
 	struct order *orders = calloc(n, sizeof(*orders));
 	unsigned long found = 0;
 	double sum = 0;
+	time_t end;
 
 	if (!orders) {
 		perror("calloc");
@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < n; i++)
 		orders[i] = (struct order){ .id = i, .price = i % 100 };
+	end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 5);
 	while (time(NULL) < end) {
 		for (int i = 0; i < 8; i++)
 			sum += sum_prices(orders, n);

@@ -57,8 +57,8 @@ static __attribute__((noinline)) unsigned long walk_list(struct node **at, size_
 
 int main(int argc, char **argv)
 {
-	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 5);
 	struct node *at = make_list(argc > 2 ? strtoul(argv[2], NULL, 0) : 1 << 20);
+	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 5);
 	unsigned long sum = 0;
 
 	if (!at) {
