@@ -127,7 +127,9 @@ static void view_line(struct paint *p, int y)
 	else if (*t->opts.match)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "   filter: %s", t->opts.match);
 	if (*p->info->origin)
-		grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
+		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
+	if (x >= end && end > 1)
+		grid_put(p->g, y, end - 2, GRID_PLAIN, p->screen->utf8 ? "… " : "~ ");
 	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
 }
 
@@ -295,11 +297,13 @@ static void main_table(struct paint *p, int y, int lines, int width)
 	table_window_free(&window);
 	if (hits->rows)
 		grid_style(p->g, y + 1 + t->cursor - t->first, 0, width, GRID_SELECTED);
-	if (!t->table.n)
+	if (!t->table.n && t->missing)
+		grid_printf(p->g, y + 1, 0, GRID_DIM, "this interval was not counted by %s%s",
+			    top_level_name(t), t->frozen ? "" : "; the next one is");
+	else if (!t->table.n)
 		grid_put(p->g, y + 1, 0, GRID_DIM,
-			 t->missing ? "this interval was not counted by these rows"
-			 : p->frame ? "no samples in this interval"
-				    : "waiting for the first interval");
+			 p->frame ? "no samples in this interval"
+				  : "waiting for the first interval");
 }
 
 /* --- the selected row --- */
