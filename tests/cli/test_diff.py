@@ -224,7 +224,7 @@ class Diff(unittest.TestCase):
             self.assertEqual(d['change']['change'], 0)
             self.assertFalse(any(r['change']['finding'] for r in d['causes'] + d['where']))
             text = self.diff(file, file)
-            self.assertRegex(text, r'No difference that is more than noise: \+0.0 % ± [0-9.]+ % miss cycles per thousand ops\.\n')
+            self.assertRegex(text, r'No difference that is more than noise: \+0.0 % ± [0-9]+\.[0-9] % miss cycles per thousand ops\.\n')
             self.assertRegex(text, r'\(A change of [0-9.]+ % would have been seen with these [0-9,]+ samples; 1 % needs about ')
             self.assertNotIn('CAUSE', text)
 
@@ -241,7 +241,7 @@ class Diff(unittest.TestCase):
                 with self.subTest(name, intervals=intervals):
                     self.write(name, counts(intervals, 2, {**USUAL, **change}))
                     lines = self.diff('COUNTS', name).splitlines()
-                    self.assertRegex(lines[3], r'^Miss cycles per thousand ops: [0-9,]+ → [0-9,]+, [+−]\d+ % ± [0-9.]+ %(: uncertain as a whole, not in its parts)?$')
+                    self.assertRegex(lines[3], r'^Miss cycles per thousand ops: [0-9,]+ → [0-9,]+, [+−][0-9.]+ % ± [0-9.]+ %(: uncertain as a whole, not in its parts)?$')
                     self.assertRegex(lines[4], '^' + want)
                     sums = next(x.split() for x in lines if x.startswith('sum '))
                     self.assertEqual(sums[-1], '100%')

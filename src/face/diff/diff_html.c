@@ -63,7 +63,7 @@ static void put_sides(FILE *f, const struct diff *d, const struct compare_result
 	FILE *m = xmemopen(&text, &bytes);
 
 	for (unsigned int i = 0; i < COMPARE_SIDES; i++)
-		diff_put_side(m, &page, &d->about[i], "AB"[i], &r -> side[i]);
+		diff_put_side(m, &page, &d->about[i], "AB"[i], &r -> side[i], 0);
 	xmemclose(m);
 	put_lines(f, "p class=\"facts\"", text);
 	free(text);

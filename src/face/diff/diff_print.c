@@ -70,6 +70,16 @@ static const char *percent(const struct screen *s, double ratio, char *buf)
 	return buf;
 }
 
+/* A change in percent, and half of its interval to as many decimals. */
+static const char *percent_range(const struct screen *s, double ratio, double half, char *buf)
+{
+	const int decimals = fabs(ratio) < .1 || half < .1;
+
+	snprintf(buf, 2 * NUMBER, "%s%.*f %% %s %.*f %%", ratio < 0 ? minus(s) : "+", decimals,
+		 fabs(ratio) * 100, s->utf8 ? "±" : "+-", decimals, half * 100);
+	return buf;
+}
+
 /* Print with names that others chose. */
 __attribute__((format(printf, 2, 3))) static void put(FILE *f, const char *fmt, ...)
 {
@@ -193,13 +203,15 @@ static void grid_print(FILE *f, struct grid *g)
 /* --- sentences */
 
 void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
-		   const struct compare_side_sum *sum)
+		   const struct compare_side_sum *sum, size_t width)
 {
+	const size_t columns = screen_columns(a->file);
 	char samples[NUMBER];
 
 	screen_count(s, sum->samples, samples, sizeof(samples));
 	fprintf(f, "%c  ", name);
 	put(f, "%s", a->file);
+	fprintf(f, "%*s", columns < width ? (int)(width - columns) : 0, "");
 	if (a->selection)
 		put(f, "  '%s'", a->selection);
 	fputs("  ", f);
@@ -267,19 +279,18 @@ static void print_headline(FILE *f, const struct screen *s, const struct diff *d
 {
 	const double k = diff_scale(d), of = r->side[COMPARE_A].y;
 	double rest = r->change.change;
-	char text[64], a[NUMBER], b[NUMBER], p[NUMBER];
+	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER];
 
 	diff_what(d, text, sizeof(text));
-	percent(s, r->change.change / of, p);
+	percent_range(s, r->change.change / of, half(&r->change) / of, p);
 	if (!r->change.finding && !r->change.gone && !r->n_findings) {
-		fprintf(f, "No difference that is more than noise: %s %s %.1f %% %s.\n", p,
-			s->utf8 ? "±" : "+-", half(&r->change) / of * 100, text);
+		fprintf(f, "No difference that is more than noise: %s %s.\n", p, text);
 		return;
 	}
 	diff_number(s, r->side[COMPARE_A].y * k, a);
 	diff_number(s, r->side[COMPARE_B].y * k, b);
-	fprintf(f, "%c%s: %s %s %s, %s %s %.1f %%%s\n", text[0] - 'a' + 'A', text + 1, a,
-		s->utf8 ? "→" : "->", b, p, s->utf8 ? "±" : "+-", half(&r->change) / of * 100,
+	fprintf(f, "%c%s: %s %s %s, %s%s\n", text[0] - 'a' + 'A', text + 1, a, s->utf8 ? "→" : "->",
+		b, p,
 		r->change.gone	    ? ", but it went away before the end of B"
 		: r->change.finding ? ""
 				    : ": uncertain as a whole, not in its parts");
@@ -540,7 +551,8 @@ static void print_text(FILE *f, const struct diff_print *p, const struct diff *d
 		      : s->height > LINES + ROWS_MIN ? s->height - LINES
 						     : ROWS_MIN;
 	for (unsigned int i = 0; i < COMPARE_SIDES; i++)
-		diff_put_side(f, s, &d->about[i], "AB"[i], &r -> side[i]);
+		diff_put_side(f, s, &d->about[i], "AB"[i], &r -> side[i],
+			      screen_columns(d->about[!i].file));
 	fputc('\n', f);
 	diff_put_answer(f, s, d, r);
 	if (r->n_findings)

@@ -16,8 +16,9 @@ void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
 void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
 		    const struct compare_result *r);
 /* Where the samples of a side are from. */
+/* @width: columns of the file name, at least */
 void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
-		   const struct compare_side_sum *sum);
+		   const struct compare_side_sum *sum, size_t width);
 
 /* y is miss cycles per op; people read them per thousand. */
 double diff_scale(const struct diff *d);
