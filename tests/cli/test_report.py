@@ -357,6 +357,13 @@ class Report(unittest.TestCase):
         self.assertEqual({row['labels']['page'] for row in phys['rows']},
                          {None, '0x100000000', '0x100001000'})
 
+    def test_less_than_shown(self):
+        """One sign says that a number is not exact."""
+        text = run('report', self.file, '--by', 'pid,comm,src,cpu', '--top', '200').stdout
+        self.assertRegex(text, r' <0\.01 [A-Z] ')
+        self.assertIn(' ~', text)
+        self.assertNotIn('~<', text)
+
     def test_hot_pages(self):
         """Physical pages as regions for damo, and both addresses of each for others."""
         pages = {row['labels']['page']: row for row in self.report('--by', 'page', '--phys')['rows']}

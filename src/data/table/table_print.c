@@ -74,6 +74,7 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		   char *out)
 {
 	double v = !r->value && is_foreign(g->t, c) ? (double)NAN : table_value(g->t, r, c);
+	char *start = out;
 
 	if (c == TABLE_HISTOGRAM) {
 		histogram(g->screen, &r->all, out);
@@ -90,6 +91,8 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 	if (c == TABLE_CYCLES || c == TABLE_PRICE)
 		v = per_second(g->t, v);
 	column_text(g->screen, c, v, g->unit, out, CELL - 1);
+	if (*out == '<' && out > start) /* says as much as "~" */
+		memmove(start, out, strlen(out) + 1);
 }
 
 static const char *heading(const struct table_text *g, enum table_column c)
