@@ -331,14 +331,17 @@ static void print_next(struct report_cmd *c, const struct report_table *t, FILE 
 		if (table_is_selectable(name))
 			option = table_options[i].option;
 	}
-	if (!by(c, LABEL_SYMBOL))
+	if (!by(c, LABEL_SYMBOL) && c->numa)
+		screen_next(f, &c->screen, "numa", file, "--by", "symbol", option,
+			    *option ? name : "", NULL);
+	else if (!by(c, LABEL_SYMBOL))
 		screen_next(f, &c->screen, "report", file, event, "--by",
 			    fetch ? "symbol,fetch" : "symbol,src", option, *option ? name : "",
 			    NULL);
 	else if (!fetch && symbol && *symbol && !strchr("[-", *symbol) && !files->kallsyms &&
 		 !files->debug_dir && !files->debuginfod) /* the code is where the name is from */
 		screen_next(f, &c->screen, "annotate", "-i", file, symbol, NULL);
-	if (!fetch && !by(c, LABEL_TYPE) && !c->opts.type)
+	if (!fetch && !c->numa && !by(c, LABEL_TYPE) && !c->opts.type)
 		screen_next(f, &c->screen, "report", file, "--by", "type,field", NULL);
 }
 
