@@ -59,6 +59,17 @@ class Pager(unittest.TestCase):
         with open(self.seen) as f:
             return f.read()
 
+    def test_words_are_wrapped(self):
+        """Lines of words are broken between words; those of tables never are too wide."""
+        for args in ('report', self.file), ('report', '-v', '--by', 'comm', '--top', '5', self.file), ('diff', self.file, self.file):
+            p = subprocess.run([ibscope.IBSCOPE, *args], capture_output=True, text=True, env={**os.environ, 'COLUMNS': '70'})
+            shown = self.run_on(*args, width=70, height=200)
+            lines = [line for line in shown.splitlines() if not line.startswith('Next: ')]
+            self.assertGreater(max(map(len, p.stdout.splitlines())), 70)
+            self.assertLessEqual(max(map(len, lines)), 70, shown)
+            self.assertEqual(' '.join(lines).split(), p.stdout.split())
+            self.assertEqual([x for x in lines if x.startswith('total')], [x for x in p.stdout.splitlines() if x.startswith('total')])
+
     def report(self, *args, **kw):
         return self.run_on('report', '--by', 'ip', *args, self.file, **kw)
 

@@ -16,8 +16,8 @@ struct pager {
 /*
  * pager_open() - begin output on @to
  *
- * Output is buffered if @to is a terminal with this process in the foreground, and IBSCOPE_PAGER,
- * else PAGER, is neither empty nor "cat".
+ * Output to a terminal is buffered: its long lines of words are wrapped, and it goes to a pager if it does not fit, this
+ * process is in the foreground, and IBSCOPE_PAGER, else PAGER, is neither empty nor "cat".
  *
  * Return: the stream to print to.
  */
