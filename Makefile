@@ -179,10 +179,19 @@ $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/rep
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(lib) $(WEBLIBS) $(LDLIBS)
 
+# The program as a function, for a test that runs it on many files.
+$(O)/tests/cli/ibscope_main.o: tools/ibscope/main.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Dmain=ibscope_main -Wno-missing-prototypes -MMD -MP -c $< -o $@
+$(O)/tests/cli/run_each: $(O)/tests/cli/run_each.o $(O)/tests/cli/ibscope_main.o $(filter-out %/main.o,$(cmds)) $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) $(CMDLIBS)
+
 # A modelled core that judges estimates.
 $(O)/tests/unit/test_exposed $(O)/tests/unit/exposed_errors: $(patsubst %.c,$(O)/%.o,$(wildcard tests/model/*.c))
 
-tests: $(units) $(helpers) $(corpora) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
+tests: $(units) $(helpers) $(corpora) $(O)/tests/cli/run_each $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
