@@ -4,8 +4,8 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others, but only one at a time samples. One that fails there is repeated with the machine
-to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
+Most of them run beside others, but only one at a time samples until all that do not sample have ended. One that fails
+there is repeated with the machine to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
 """
@@ -113,10 +113,10 @@ def run_limited(command, seconds, env=None):
 
 
 def stop(signum, _frame):
-    """^C does not reach sessions of their own."""
+    """^C does not reach sessions of their own; threads would begin the next."""
     for sid in list(running):
         kill_session(sid)
-    sys.exit(128 + signum)
+    os._exit(128 + signum)
 
 
 # each fork() of a test copies the page tables of what the sanitizer keeps of freed memory
@@ -259,13 +259,6 @@ def list_jobs(args):
     return sorted(jobs, key=lambda job: (*LONG, job.name).index(job.name))
 
 
-def run_group(jobs, workers, nice=0):
-    """Return: (job, what it printed) of each, as they end, in their order."""
-    # nice(2) is of a thread in Linux, and of the processes that it starts
-    with concurrent.futures.ThreadPoolExecutor(workers, initializer=os.nice, initargs=(nice,)) as pool:
-        yield from zip(jobs, pool.map(lambda job: job.start(job.path), jobs))
-
-
 def run_jobs(jobs, layers):
     """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
     us = clock.interrupt_us()
@@ -273,20 +266,28 @@ def run_jobs(jobs, layers):
         print(f'# a timer interrupt costs {us:.0f} us here: tests at the highest rates are skipped', flush=True)
     tallies = {}
     alone, sampling, others = ([job for job in jobs if job.kind == kind] for kind in ('alone', 'sampling', 'other'))
-    # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
-    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though.
     said = threading.Lock()
 
-    def judge_all(*group):
-        for job, p in run_group(*group):
+    def work(jobs, nice=0):
+        """Run the next of them, which other threads take from, too, until there is none."""
+        os.nice(nice)   # of this thread, in Linux, and of the processes that it starts
+        for job in jobs:
+            p = job.start(job.path)
             with said:
                 tallies[job] = job.judge(job.path, p)
                 sys.stdout.flush()
-    judge_all(alone, 1)
-    beside = threading.Thread(target=judge_all, args=(others, os.cpu_count(), NICE))
-    beside.start()
-    judge_all(sampling, 1)
-    beside.join()
+    work(alone)
+    # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
+    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though:
+    # one of them runs beside those that compute, and after these as many as there are CPUs.
+    cpus, to_sample, rest = os.cpu_count(), iter(sampling), iter(others)
+    with concurrent.futures.ThreadPoolExecutor(cpus) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
+        began = [samplers.submit(work, to_sample)]
+        for worker in [beside.submit(work, rest, NICE) for _ in range(cpus)]:
+            worker.result()
+        began += [samplers.submit(work, to_sample) for _ in range(1, cpus)]
+        for worker in began:
+            worker.result()
     failed, unsteady = [job for job in sampling + others if tallies[job].failed], []
     for job in failed if len(failed) <= UNSTEADY else []:
         print(f'# {job.name} once more, alone')
