@@ -20,7 +20,7 @@ PROFILE_S = 3       # of CPU time that a profile takes without them
 PROGRAM = '''
 #include <time.h>
 volatile long n;
-__attribute__((noinline)) void %s(void) { for (int i = 0; i < 3000000; i++) n++; }
+__attribute__((noinline)) void %s(void) { for (int i = 0; i < 300000; i++) n++; }
 int main(void) { for (;;) { %s(); nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, 0); } }
 '''
 
