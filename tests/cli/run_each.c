@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * run_each WORD... -- FILE...: run ibscope with these words, of which '@' is the file, once for each FILE, and print
- * the exit status and FILE. All runs are in this process: starting an instrumented program takes a hundred times as
- * long as it takes to read a small file. The sanitizer looks for leaks of all runs when this process exits.
+ * run_each OUT WORD... -- FILE...: run ibscope with these words, of which '@' is the file, once for each FILE, and
+ * print the exit status and FILE. What the runs print is in OUT/0, OUT/1 and so on, or nowhere if OUT is '-'. All
+ * runs are in this process: starting an instrumented program takes a hundred times as long as it takes to read a
+ * small file. The sanitizer looks for leaks of all runs when this process exits.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,16 +30,34 @@ static int run(char **words, int n, char *file)
 	return status;
 }
 
+/* Stdout of run number @n. */
+static int redirect(const char *out, int n)
+{
+	char path[4096];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "%s/%d", out, n);
+	fd = open(strcmp(out, "-") ? path : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+		  0600);
+	ret = dup2(fd, STDOUT_FILENO);
+	close(fd);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
-	int n = 0, out = dup(STDOUT_FILENO), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int n = 0, out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
-	while (1 + n < argc && strcmp(argv[1 + n], "--"))
+	while (2 + n < argc && strcmp(argv[2 + n], "--"))
 		n++;
-	if (n > WORDS || 1 + n == argc || out < 0 || dup2(null, STDOUT_FILENO) < 0)
+	if (n > WORDS || 2 + n >= argc || out < 0)
 		return 2;
-	for (int i = n + 2; i < argc; i++) {
-		int status = run(argv + 1, n, argv[i]);
+	for (int i = n + 3; i < argc; i++) {
+		int status;
+
+		if (redirect(argv[1], i - n - 3) < 0)
+			return 2;
+		status = run(argv + 2, n, argv[i]);
 
 		/* after the messages of this run */
 		fflush(stderr);

@@ -4,7 +4,6 @@ All files are read in one process for each command, and some of them, other ones
 import glob
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -14,7 +13,6 @@ import ibscope  # noqa: E402
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fuzz', 'corpus')
 FILES = sorted(f for name in ('recording', 'perf_data') for f in glob.glob(os.path.join(CORPUS, name, '*')))
-RUN_EACH = os.path.join(ibscope.SAN, 'tests', 'cli', 'run_each')
 TIMEOUT_S = 60  # instrumented, and beside other tests
 OWN = 4         # one of so many files is also read by a process of its own
 REPORT = re.compile(r'Sanitizer|runtime error')
@@ -31,16 +29,13 @@ COMMANDS = {
 class Corpora(unittest.TestCase):
     def check_each(self, args):
         """All files in one process."""
-        p = subprocess.run([RUN_EACH, *args, '@', '--', *FILES], stdin=subprocess.DEVNULL, capture_output=True,
-                           timeout=TIMEOUT_S * 10, check=False)
-        err = p.stderr.decode(errors='replace')
-        done = [line.split(' ', 1) for line in p.stdout.decode().splitlines()]
+        returned, done, err = ibscope.run_each('-', [*args, '@'], FILES, TIMEOUT_S * 10)
         # the one after these is the one that ended it, unless that is a leak, of any
         self.assertEqual([path for _, path in done], FILES, err[-5000:])
-        self.assertEqual(p.returncode, 0, err[-5000:])
+        self.assertEqual(returned, 0, err[-5000:])
         self.assertNotRegex(err, REPORT)
         for status, path in done:
-            self.assertIn(int(status), (0, 1, 2), path)
+            self.assertIn(status, (0, 1, 2), path)
 
     def check_own(self, args, paths):
         """Processes that read nothing before."""

@@ -30,6 +30,14 @@ def run(*args, timeout=60, **kw):
                           stdin=subprocess.DEVNULL, **kw)
 
 
+def run_each(out, words, files, timeout=600):
+    """Run a command on each file, in one process: tests/cli/run_each.c. Returns its exit status, (exit status, file) of each, stderr."""
+    p = subprocess.run([os.path.join(SAN, 'tests', 'cli', 'run_each'), out, *words, '--', *files], capture_output=True, text=True,
+                       errors='replace', timeout=timeout, stdin=subprocess.DEVNULL)
+    done = [line.split(' ', 1) for line in p.stdout.splitlines()]
+    return p.returncode, [(int(status), path) for status, path in done], p.stderr
+
+
 def hist(*args, **kw):
     """The objects that `hist --json` printed."""
     p = run('hist', '--json', *args, **kw)
