@@ -8,8 +8,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define FIRST_ROOM 4
+#define HUGE_FROM  ((size_t)8 << 20)
 
 void (*out_of_memory_message)(const void *arg);
 const void *out_of_memory_arg;
@@ -38,6 +41,16 @@ void *xcalloc(size_t n, size_t size)
 void *xrealloc(void *p, size_t bytes)
 {
 	return checked(realloc(p, bytes ?: 1));
+}
+
+/* All of a mapping: mremap() refuses one of which a part is different. */
+void array_huge_pages(void *p, size_t bytes)
+{
+	const uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)p & ~(page - 1);
+	const uintptr_t end = ((uintptr_t)p + bytes + page - 1) & ~(page - 1);
+
+	if (bytes >= HUGE_FROM)
+		madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
 char *xstrdup(const char *text)
@@ -91,6 +104,7 @@ void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero)
 		out_of_memory();
 	memcpy(&p, array, sizeof(p));
 	p = xrealloc(p, more * size);
+	array_huge_pages(p, more * size);
 	if (zero)
 		memset(p + *room * size, 0, (more - *room) * size);
 	memcpy(array, &p, sizeof(p));

@@ -17,6 +17,9 @@ char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t max);
 void *xmemdup(const void *data, size_t bytes);
 
+/* Ask for huge pages, of memory that will be used up to its end: a page fault costs more than filling a small page. */
+void array_huge_pages(void *p, size_t bytes);
+
 /* asprintf(3). */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

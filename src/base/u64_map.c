@@ -46,6 +46,7 @@ static void grow(struct u64_map *m)
 	struct u64_map more = { .size = m->size ? 2 * m->size : FIRST_SIZE };
 
 	more.slots = xrealloc(NULL, more.size * sizeof(*more.slots));
+	array_huge_pages(more.slots, more.size * sizeof(*more.slots));
 	memset(more.slots, 0xff, more.size * sizeof(*more.slots));
 	for (size_t i = 0; i < m->size; i++)
 		if (m->slots[i].value != U64_MAP_NONE)

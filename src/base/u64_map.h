@@ -61,6 +61,13 @@ static inline __u64 words_hash(const __u64 *words, size_t n)
 __u64 bytes_hash(const void *data, size_t n);
 __u64 text_hash(const char *text);
 
+/* Begin to load what a lookup of @key reads first. */
+static inline void u64_map_prefetch(const struct u64_map *m, __u64 key)
+{
+	if (m->size)
+		__builtin_prefetch(&m->slots[u64_hash(key ^ u64_map_seed) & (m->size - 1)]);
+}
+
 /* A walk over the values of one key. */
 struct u64_map_walk {
 	__u64 key;
