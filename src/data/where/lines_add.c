@@ -54,10 +54,9 @@ static __u8 width_of(const struct ibs_op_sample *op)
 									       : 0;
 }
 
-struct line_access *line_access_of(struct line_set *s, const struct line_access *a)
+/* Return: NULL if there is none; @hash: of its key */
+static struct line_access *find(const struct line_set *s, const struct line_access *a, __u64 hash)
 {
-	const __u64 *words = (const __u64 *)a;
-	__u64 hash = words_hash(words, ACCESS_WORDS);
 	__u32 i;
 
 	u64_map_for_each(i, &s->of, hash)
@@ -65,12 +64,76 @@ struct line_access *line_access_of(struct line_set *s, const struct line_access 
 		if (!memcmp(&s->access[i], a, ACCESS_WORDS * sizeof(__u64)))
 			return &s->access[i];
 	}
+	return NULL;
+}
+
+static struct line_access *append(struct line_set *s, const struct line_access *a, __u64 hash)
+{
 	if (s->n == U64_MAP_NONE - 1)
 		out_of_memory();
 	array_reserve(s->access, s->room, s->n + 1);
 	u64_map_add(&s->of, hash, s->n);
 	s->access[s->n] = *a;
 	return &s->access[s->n++];
+}
+
+static __u64 hash_of(const struct line_access *a)
+{
+	return words_hash((const __u64 *)a, ACCESS_WORDS);
+}
+
+struct line_access *line_access_of(struct line_set *s, const struct line_access *a)
+{
+	const __u64 hash = hash_of(a);
+
+	lines_flush(s);
+	return find(s, a, hash) ?: append(s, a, hash);
+}
+
+static void add_up(struct line_access *sum, const struct line_access *a)
+{
+	sum->samples += a->samples;
+	sum->valid += a->valid;
+	sum->sum += a->sum;
+	sum->cycles += a->cycles;
+	sum->first = a->first < sum->first ? a->first : sum->first;
+	sum->last = a->last > sum->last ? a->last : sum->last;
+}
+
+void lines_flush(struct line_set *s)
+{
+	const unsigned int n = s->n_waiting;
+
+	s->n_waiting = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		const __u32 first = u64_map_get(&s->of, s->waiting_hash[i]);
+
+		if (first == U64_MAP_NONE)
+			continue;
+		__builtin_prefetch(&s->access[first]);
+		__builtin_prefetch(&s->access[first].samples);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		const struct line_access *a = &s->waiting[i];
+		struct line_access *sum = find(s, a, s->waiting_hash[i]);
+
+		if (sum)
+			add_up(sum, a);
+		else
+			append(s, a, s->waiting_hash[i]);
+	}
+}
+
+/* @a: with the sums of one sample */
+static void add_later(struct line_set *s, const struct line_access *a)
+{
+	const __u64 hash = hash_of(a);
+
+	u64_map_prefetch(&s->of, hash);
+	s->waiting_hash[s->n_waiting] = hash;
+	s->waiting[s->n_waiting++] = *a;
+	if (s->n_waiting == LINES_AT_ONCE)
+		lines_flush(s);
 }
 
 static void count_address(struct lines *out, const struct line_access *a)
@@ -89,7 +152,7 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 	const struct ibs_op_sample *op = &t->op;
 	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3;
 	__u64 data3 = op->reg[IBS_OP_DATA3], period;
-	struct line_access a = { 0 }, *sum;
+	struct line_access a = { 0 };
 	enum report_unit unit;
 	__u32 lat;
 
@@ -115,16 +178,14 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 	a.cpu = t->has_cpu ? t->cpu : 0;
 	a.width = width_of(op);
 	a.from = ibs_line_from(op->cpu, ibs_op_src(op->cpu, op->reg), op->reg[IBS_OP_DATA2]);
-	sum = line_access_of(s, &a);
-	if (!sum->samples++)
-		sum->first = sum->last = ev->time;
-	sum->first = ev->time < sum->first ? ev->time : sum->first;
-	sum->last = ev->time > sum->last ? ev->time : sum->last;
+	a.samples = 1;
+	a.first = a.last = ev->time;
 	period = report_period(s->opts.info, ev, &unit);
 	s->out.has_period &= period != 0;
-	if (!report_latency(s->opts.metric, &ev->sample, &lat))
-		return;
-	sum->valid++;
-	sum->sum += lat;
-	sum->cycles += lat * (period ?: 1);
+	if (report_latency(s->opts.metric, &ev->sample, &lat)) {
+		a.valid = 1;
+		a.sum = lat;
+		a.cycles = lat * (period ?: 1);
+	}
+	add_later(s, &a);
 }

@@ -407,7 +407,45 @@ static int compare_places(const void *pa, const void *pb)
 		return a->samples > b->samples ? -1 : 1;
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	return a->space < b->space ? -1 : a->space > b->space;
+	if (a->space != b->space)
+		return a->space < b->space ? -1 : 1;
+	return a->l < b->l ? -1 : a->l > b->l;
+}
+
+static void swap_places(struct place *a, struct place *b)
+{
+	const struct place was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+/* Restore a heap, whose last place is on top, after the place at @i came earlier. */
+static void sift(struct place *heap, size_t n, size_t i)
+{
+	size_t last = i;
+
+	do {
+		swap_places(&heap[i], &heap[last]);
+		i = last;
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++)
+			if (compare_places(&heap[child], &heap[last]) > 0)
+				last = child;
+	} while (last != i);
+}
+
+/* Move the first @keep of the order to the front, sorted: most lines are not shown. */
+static void sort_first(struct place *place, size_t n, size_t keep)
+{
+	for (size_t i = keep / 2; i--;)
+		sift(place, keep, i);
+	for (size_t i = keep; keep && i < n; i++) {
+		if (compare_places(&place[i], &place[0]) > 0)
+			continue;
+		swap_places(&place[i], &place[0]);
+		sift(place, keep, 0);
+	}
+	qsort(place, keep, sizeof(*place), compare_places);
 }
 
 static struct place place_of(const struct line_rows *rows, const struct line *l)
@@ -436,7 +474,7 @@ static void order_rows(struct line_rows *rows)
 	}
 	keep -= rows->hidden;
 	keep = rows->p->view.top && rows->p->view.top < keep ? rows->p->view.top : keep;
-	qsort(place, lines->n, sizeof(*place), compare_places);
+	sort_first(place, lines->n, keep);
 	for (size_t i = keep; i < lines->n; i++)
 		line_rows_add(&rows->rest, place[i].l);
 	free(rows->row);

@@ -12,7 +12,7 @@ struct move {
 	__u64 from, to;
 };
 
-static void use(struct line_pages *p, const struct line_access *a, __u64 address)
+static __u32 use(struct line_pages *p, const struct line_access *a, __u64 address)
 {
 	__u32 i = u64_map_get(&p->of, address);
 
@@ -26,6 +26,7 @@ static void use(struct line_pages *p, const struct line_access *a, __u64 address
 		p->page[i].first = a->first;
 	if (a->last > p->page[i].last)
 		p->page[i].last = a->last;
+	return i;
 }
 
 static int compare_words(const __u64 *a, const __u64 *b, size_t n)
@@ -53,52 +54,105 @@ static __u32 root_of(struct line_pages *p, __u32 i)
 	return i;
 }
 
-/* One row a process and page; those of one physical page have its earliest time. */
-static size_t see(const struct line_set *s, struct line_pages *p, struct seen **out)
+static __u64 page_of(const struct line_access *a)
 {
-	struct seen *seen = xcalloc(s->n, sizeof(*seen));
-	struct u64_map of = { 0 };
-	size_t n = 0;
-	__u32 k;
-
-	for (size_t i = 0; i < s->n; i++) {
-		const struct line_access *a = &s->access[i];
-		struct seen v = { line_space(a), a->addr & ~(LINE_PAGE_BYTES - 1), a->first, 0 };
-		__u64 hash;
-
-		if (!a->phys)
-			continue;
-		v.page = a->phys & ~(LINE_PAGE_BYTES - 1);
-		use(p, a, v.page);
-		if (!a->addr || !(a->has & LINE_HAS_TASK))
-			continue;
-		hash = words_hash((const __u64[]){ v.space, v.addr, v.page }, 3);
-		u64_map_for_each(k, &of, hash)
-		{
-			if (seen[k].space == v.space && seen[k].addr == v.addr &&
-			    seen[k].page == v.page)
-				break;
-		}
-		if (k == U64_MAP_NONE) {
-			u64_map_add(&of, hash, n);
-			seen[n++] = v;
-		} else if (v.first < seen[k].first) {
-			seen[k].first = v.first;
-		}
-	}
-	u64_map_free(&of);
-	*out = seen;
-	return n;
+	return a->phys & ~(LINE_PAGE_BYTES - 1);
 }
 
-void line_pages_find(const struct line_set *s, struct line_pages *out)
+static struct seen seen_of(const struct line_access *a)
+{
+	return (struct seen){ line_space(a), a->addr & ~(LINE_PAGE_BYTES - 1), a->first,
+			      page_of(a) };
+}
+
+static __u64 hash_of(const struct seen *v)
+{
+	return words_hash((const __u64[]){ v->space, v->addr, v->page }, 3);
+}
+
+static bool is_seen(const struct line_access *a)
+{
+	return a->phys && a->addr && (a->has & LINE_HAS_TASK);
+}
+
+/* What processes saw, found by hash. */
+struct sight {
+	struct seen *seen;
+	size_t n;
+	struct u64_map of;
+};
+
+/* One row a process and page; those of one physical page have its earliest time. */
+static void see(struct sight *s, const struct seen *v, __u64 hash)
+{
+	__u32 k;
+
+	u64_map_for_each(k, &s->of, hash)
+	{
+		if (s->seen[k].space == v->space && s->seen[k].addr == v->addr &&
+		    s->seen[k].page == v->page)
+			break;
+	}
+	if (k == U64_MAP_NONE) {
+		u64_map_add(&s->of, hash, s->n);
+		s->seen[s->n++] = *v;
+	} else if (v->first < s->seen[k].first) {
+		s->seen[k].first = v->first;
+	}
+}
+
+/* At most LINES_AT_ONCE accesses: their lookups wait for memory together. */
+static void see_some(struct line_pages *p, struct sight *s, const struct line_access *a, size_t n,
+		     __u32 *page)
+{
+	__u64 hash[LINES_AT_ONCE];
+	struct seen v;
+
+	for (size_t i = 0; i < n; i++) {
+		v = seen_of(&a[i]);
+		hash[i] = hash_of(&v);
+		u64_map_prefetch(&p->of, v.page);
+		u64_map_prefetch(&s->of, hash[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		const __u32 k = u64_map_get(&p->of, page_of(&a[i]));
+		const __u32 first = u64_map_get(&s->of, hash[i]);
+
+		if (k != U64_MAP_NONE)
+			__builtin_prefetch(&p->page[k]);
+		if (first != U64_MAP_NONE)
+			__builtin_prefetch(&s->seen[first]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		page[i] = a[i].phys ? use(p, &a[i], page_of(&a[i])) : U64_MAP_NONE;
+		v = seen_of(&a[i]);
+		if (is_seen(&a[i]))
+			see(s, &v, hash[i]);
+	}
+}
+
+/* Return: how many rows are in *out. */
+static size_t see_all(const struct line_set *s, struct line_pages *p, __u32 *page,
+		      struct seen **out)
+{
+	struct sight all = { .seen = xcalloc(s->n, sizeof(*all.seen)) };
+
+	for (size_t i = 0; i < s->n; i += LINES_AT_ONCE)
+		see_some(p, &all, &s->access[i],
+			 s->n - i < LINES_AT_ONCE ? s->n - i : LINES_AT_ONCE, &page[i]);
+	u64_map_free(&all.of);
+	*out = all.seen;
+	return all.n;
+}
+
+void line_pages_find(const struct line_set *s, struct line_pages *out, __u32 *page)
 {
 	size_t n_moves = 0, n;
 	struct move *moves;
 	struct seen *seen;
 
 	*out = (struct line_pages){ 0 };
-	n = see(s, out, &seen);
+	n = see_all(s, out, page, &seen);
 	qsort(seen, n, sizeof(*seen), compare_seen);
 	moves = xcalloc(n, sizeof(*moves));
 	for (size_t i = 1; i < n; i++)

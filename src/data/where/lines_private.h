@@ -13,16 +13,27 @@
 #define ACCESS_WORDS (offsetof(struct line_access, samples) / sizeof(__u64))
 _Static_assert(offsetof(struct line_access, samples) == 48, "line_access has padding in its key");
 
+/* Lookups that wait for memory together take little longer than one that waits alone. */
+#define LINES_AT_ONCE 32
+
 struct line_set {
 	struct lines_opts opts;
 	struct line_access *access;
 	size_t n, room;
 	struct u64_map of; /* by the hash of its key */
 	struct lines out;
+
+	/* added, but not in `access` yet */
+	struct line_access waiting[LINES_AT_ONCE];
+	__u64 waiting_hash[LINES_AT_ONCE];
+	unsigned int n_waiting;
 };
 
 /* The sums of equal accesses, by all words before them. */
 struct line_access *line_access_of(struct line_set *s, const struct line_access *a);
+
+/* Add what waits. */
+void lines_flush(struct line_set *s);
 
 /* Physical pages, each with the one that it is shown as: itself, or where it moved to. */
 struct line_pages {
@@ -39,10 +50,12 @@ struct line_pages {
 /**
  * line_pages_find() - which pages moved
  *
+ * @page: set to the index of each access's page in @out; U64_MAP_NONE without a physical address
+ *
  * A page that a process saw at one physical address and later at another moved if nobody used the
  * first one any more when the second was first used. Else it is another page: copied on write, say.
  */
-void line_pages_find(const struct line_set *s, struct line_pages *out);
+void line_pages_find(const struct line_set *s, struct line_pages *out, __u32 *page);
 void line_pages_free(struct line_pages *p);
 
 /* @page: the address of one that is there */

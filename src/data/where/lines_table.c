@@ -2,6 +2,8 @@
 /* Accesses to lines, slots and verdicts. */
 #include "lines_private.h"
 
+#include "base/parallel.h"
+
 #define FEW 16 /* accesses of most lines are no more */
 
 /* Set apart from all threads and CPUs that are known. */
@@ -194,84 +196,164 @@ void line_judge(struct line *l, bool stores)
 	l->verdict = judge(l, stores);
 }
 
-/* The line of an access, found by address and space, made if need be. */
-static __u32 line_of(struct lines *out, size_t *room, struct u64_map *of,
-		     const struct line_pages *pages, const struct line_access *a)
+/* What tells a line from others, and how many accesses it has. */
+struct found {
+	__u64 address, space;
+	__u32 n_access;
+	bool physical, virtual, moved;
+};
+
+struct finding {
+	struct line_set *s;
+	struct line_pages pages;
+	struct found *found;
+	size_t n, room;
+	struct u64_map of; /* by the hash of address, space and `physical` */
+	__u32 *line;	   /* of each access: its page, later its line */
+	size_t *at;	   /* of each line: where its next access goes */
+	struct line_access *sorted;
+};
+
+static struct found line_at(const struct finding *f, const struct line_access *a, __u32 page)
 {
-	struct line l = { .physical = a->phys, .virtual = !a->phys && a->addr };
-	__u64 hash;
-	__u32 i;
+	struct found l = { .physical = a->phys, .virtual = !a->phys && a->addr, .n_access = 1 };
 
 	if (l.physical) {
-		__u64 page = a->phys & ~(LINE_PAGE_BYTES - 1);
-		const struct line_page *p = line_page(pages, page);
+		const struct line_page *p = &f->pages.page[page];
+		const __u64 shown = f->pages.page[p->root].page;
 
-		l.address = pages->page[p->root].page | (a->phys & (LINE_PAGE_BYTES - LINE_BYTES));
-		l.moved = pages->page[p->root].page != page;
+		l.address = shown | (a->phys & (LINE_PAGE_BYTES - LINE_BYTES));
+		l.moved = shown != p->page;
 	} else if (l.virtual) {
 		l.address = a->addr & ~(__u64)(LINE_BYTES - 1);
 		l.space = line_space(a);
 	}
-	hash = words_hash((const __u64[]){ l.address, l.space, l.physical }, 3);
-	u64_map_for_each(i, of, hash)
-	{
-		struct line *k = &out->line[i];
+	return l;
+}
 
-		if (k->address == l.address && k->space == l.space && k->physical == l.physical &&
-		    k->virtual == l.virtual) {
-			k->moved |= l.moved;
+/* The number of a line, which is made if need be. */
+static __u32 line_of(struct finding *f, const struct found *l, __u64 hash)
+{
+	__u32 i;
+
+	u64_map_for_each(i, &f->of, hash)
+	{
+		struct found *k = &f->found[i];
+
+		if (k->address == l->address && k->space == l->space &&
+		    k->physical == l->physical && k->virtual == l->virtual) {
+			k->moved |= l->moved;
 			k->n_access++;
 			return i;
 		}
 	}
-	array_reserve(out->line, *room, out->n + 1);
-	u64_map_add(of, hash, out->n);
-	l.n_access = 1;
-	out->line[out->n] = l;
-	return out->n++;
+	array_reserve(f->found, f->room, f->n + 1);
+	u64_map_add(&f->of, hash, f->n);
+	f->found[f->n] = *l;
+	return f->n++;
 }
 
-/* Accesses of a line become neighbours. */
-static void group(struct line_set *s, const __u32 *line)
+/* At most LINES_AT_ONCE accesses: their lookups wait for memory together. */
+static void find_some(struct finding *f, const struct line_access *a, size_t n, __u32 *line)
 {
-	struct line_access *sorted = xcalloc(s->n, sizeof(*sorted));
+	struct found l[LINES_AT_ONCE];
+	__u64 hash[LINES_AT_ONCE];
+
+	for (size_t i = 0; i < n; i++)
+		if (a[i].phys)
+			__builtin_prefetch(&f->pages.page[line[i]]);
+	for (size_t i = 0; i < n; i++) {
+		l[i] = line_at(f, &a[i], line[i]);
+		hash[i] = words_hash((const __u64[]){ l[i].address, l[i].space, l[i].physical }, 3);
+		u64_map_prefetch(&f->of, hash[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		const __u32 first = u64_map_get(&f->of, hash[i]);
+
+		if (first != U64_MAP_NONE)
+			__builtin_prefetch(&f->found[first]);
+	}
+	for (size_t i = 0; i < n; i++)
+		line[i] = line_of(f, &l[i], hash[i]);
+}
+
+/* From what was found to lines, whose accesses are neighbours. */
+static void make_lines(struct finding *f)
+{
+	struct lines *out = &f->s->out;
 	size_t at = 0;
 
-	for (size_t i = 0; i < s->out.n; i++) {
-		s->out.line[i].access = sorted + at;
-		at += s->out.line[i].n_access;
-		s->out.line[i].n_access = 0;
-	}
-	for (size_t i = 0; i < s->n; i++) {
-		struct line *l = &s->out.line[line[i]];
+	out->line = xcalloc(f->n, sizeof(*out->line));
+	array_huge_pages(out->line, f->n * sizeof(*out->line));
+	f->at = xcalloc(f->n, sizeof(*f->at));
+	f->sorted = xcalloc(f->s->n, sizeof(*f->sorted));
+	array_huge_pages(f->sorted, f->s->n * sizeof(*f->sorted));
+	out->n = f->n;
+	for (size_t i = 0; i < f->n; i++) {
+		const struct found *l = &f->found[i];
 
-		sorted[l->access - sorted + l->n_access++] = s->access[i];
+		out->line[i] = (struct line){ .address = l->address,
+					      .physical = l->physical,
+					      .virtual = l->virtual,
+					      .space = l->space,
+					      .moved = l->moved,
+					      .access = f->sorted + at,
+					      .n_access = l->n_access };
+		f->at[i] = at;
+		at += l->n_access;
 	}
-	free(s->access);
-	s->access = sorted;
 }
+
+/* Move the accesses of lines [from, to). */
+static void group(void *ctx, size_t from, size_t to)
+{
+	struct finding *f = ctx;
+	const struct line_set *s = f->s;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const size_t ahead = i + LINES_AT_ONCE < s->n ? f->line[i + LINES_AT_ONCE] : to;
+
+		if (ahead >= from && ahead < to)
+			__builtin_prefetch(&f->sorted[f->at[ahead]], 1);
+		if (f->line[i] >= from && f->line[i] < to)
+			f->sorted[f->at[f->line[i]]++] = s->access[i];
+	}
+}
+
+static void judge_some(void *ctx, size_t from, size_t to)
+{
+	struct lines *out = ctx;
+
+	for (size_t i = from; i < to; i++)
+		line_judge(&out->line[i], out->total.stores);
+}
+
+#define JUDGED_AT_ONCE 4096
 
 const struct lines *lines_finish(struct line_set *s)
 {
-	__u32 *line = xcalloc(s->n, sizeof(*line));
-	struct line *total = &s->out.total;
-	struct u64_map of = { 0 };
-	struct line_pages pages;
-	size_t room = 0;
+	struct finding f = { .s = s };
 
+	lines_flush(s);
+	f.line = xcalloc(s->n, sizeof(*f.line));
 	u64_map_free(&s->of);
 	s->of = (struct u64_map){ 0 };
-	line_pages_find(s, &pages);
-	for (size_t i = 0; i < s->n; i++) {
-		line[i] = line_of(&s->out, &room, &of, &pages, &s->access[i]);
-		add_access(total, &s->access[i]);
-	}
-	u64_map_free(&of);
-	s->out.moved = pages.moved;
-	line_pages_free(&pages);
-	group(s, line);
-	free(line);
-	for (size_t i = 0; i < s->out.n; i++)
-		line_judge(&s->out.line[i], total->stores);
+	line_pages_find(s, &f.pages, f.line);
+	s->out.moved = f.pages.moved;
+	for (size_t i = 0; i < s->n; i += LINES_AT_ONCE)
+		find_some(&f, &s->access[i], s->n - i < LINES_AT_ONCE ? s->n - i : LINES_AT_ONCE,
+			  &f.line[i]);
+	u64_map_free(&f.of);
+	line_pages_free(&f.pages);
+	make_lines(&f);
+	free(f.found);
+	for (size_t i = 0; i < s->n; i++)
+		add_access(&s->out.total, &s->access[i]);
+	parallel_for(f.n, f.n / parallel_count() + 1, group, &f);
+	free(s->access);
+	s->access = f.sorted;
+	free(f.at);
+	free(f.line);
+	parallel_for(s->out.n, JUDGED_AT_ONCE, judge_some, &s->out);
 	return &s->out;
 }

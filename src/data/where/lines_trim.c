@@ -80,6 +80,9 @@ void lines_trim(struct line_set *s, size_t most)
 	__u32 *line;
 	bool *kept;
 
+	if (s->n + s->n_waiting < most)
+		return;
+	lines_flush(s);
 	if (s->n < most)
 		return;
 	line = xcalloc(s->n, sizeof(*line));
