@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "profile.h"
 #include "pprof_message.h"
+#include "pprof_words.h"
 
 #include "base/utf8.h"
 #include "symbols/chain.h"
@@ -13,9 +14,6 @@
 #define FRAMES	  (TRACE_STACK_MAX + 1) /* with the mark of a simulation */
 #define TEXT	  1024			/* of a name */
 #define SIMULATED "SIMULATED"
-
-/* Of a row, behind its labels: the stack, and the name of the service. */
-#define MORE_WORDS 2
 
 /* Of words alone: equal ones have equal bytes. */
 struct mapping {
@@ -34,16 +32,11 @@ struct function {
 };
 _Static_assert(sizeof(struct mapping) % 8 == 0, "mappings are compared word by word");
 
-struct costs {
-	__u64 stack; /* where it begins in pprof.stacks */
-	__u64 samples, latency, remote_latency, cycles, remote_cycles, estimated;
-};
-
-/* Things by their words; the numbers of equal ones are the same. */
-struct word_table {
-	__u64 *words;
-	size_t n, room;
-	struct u64_map of;
+/* Where a frame was found: the same while the maps of its process are. */
+#define PLACE_BITS 14
+struct known_place {
+	__u64 state, addr; /* of tasks; 0: none */
+	__u32 tgid, maps, changes, location;
 };
 
 struct pprof {
@@ -51,35 +44,17 @@ struct pprof {
 	struct report *labels;
 	struct intern texts;
 	struct u64_map function_of; /* by address of the name, as the linker has it */
-	struct word_table mappings, locations, functions, stacks,
-		rows; /* a row: words of its labels and stack */
+	struct word_table mappings, locations, functions, stacks, labels_of;
+	struct pprof_rows rows;
+	struct known_place *places;
 	/* functions of a location: their number, and from the innermost on the index + 1 of each */
 	struct word_table inlined;
-	struct costs *costs; /* of each row */
-	size_t room;
 	__u64 first, last; /* time; 0: unknown */
 	unsigned int units;
 	bool no_estimate;
 	__u64 code[CODE_KIND_N]; /* samples, by how much is known of their functions */
 	__u32 simulated;	 /* location of the mark, 0: none */
 };
-
-/* The index of some words in @t, in units of a word. */
-static __u32 at(struct word_table *t, const void *words, size_t n)
-{
-	__u64 hash = words_hash(words, n);
-	__u32 i;
-
-	u64_map_for_each(i, &t->of,
-			 hash) if (i + n <= t->n && !memcmp(&t->words[i], words, 8 * n)) return i;
-	if (t->n + n >= INTERN_NONE)
-		out_of_memory();
-	array_reserve(t->words, t->room, t->n + n);
-	u64_map_add(&t->of, hash, t->n);
-	memcpy(&t->words[t->n], words, 8 * n);
-	t->n += n;
-	return t->n - n;
-}
 
 #define WORDS(type) (sizeof(type) / 8)
 
@@ -96,7 +71,7 @@ static __u32 function_at(struct pprof *p, const char *name, const char *system_n
 {
 	const struct function f = { printable_of(p, name), printable_of(p, system_name) };
 
-	return at(&p->functions, &f, WORDS(f)) / WORDS(f) + 1;
+	return word_table_at(&p->functions, &f, WORDS(f)) / WORDS(f) + 1;
 }
 
 /* Unresolved addresses of a file are one function, as pprof itself shows them. */
@@ -128,7 +103,7 @@ static __u32 functions_of(struct pprof *p, const struct symbol *symbol)
 		words[++words[0]] =
 			function_of(p, &(struct symbol){ f->function.name, f->function.mangled });
 	words[++words[0]] = function_of(p, symbol);
-	return at(&p->inlined, words, words[0] + 1);
+	return word_table_at(&p->inlined, words, words[0] + 1);
 }
 
 /*
@@ -148,8 +123,8 @@ static void place_mapping(const struct task_map *map, bool kernel, struct mappin
 }
 
 /* The location of a frame, from 1 on. */
-static __u32 location_of(struct pprof *p, const struct trace_event *ev,
-			 const struct chain_frame *frame, bool innermost)
+static __u32 find_location(struct pprof *p, const struct trace_event *ev,
+			   const struct chain_frame *frame, enum code_kind *kind)
 {
 	const struct report_opts *o = &p->opts;
 	__u32 tgid = ev->sample.tgid;
@@ -163,14 +138,38 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 
 		l.addr = frame->addr;
 		place_mapping(&map, frame->kernel, &m, &l);
-		l.mapping = at(&p->mappings, &m, WORDS(m)) + 1ull;
+		l.mapping = word_table_at(&p->mappings, &m, WORDS(m)) + 1ull;
 	}
 	symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
 		     &symbol);
-	if (innermost)
-		p->code[report_code_kind(true, &symbol)]++;
+	*kind = report_code_kind(true, &symbol);
 	l.functions = functions_of(p, &symbol);
-	return at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
+	return word_table_at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
+}
+
+/* The same; a name that is missing may come later, so only others are kept. */
+static __u32 location_of(struct pprof *p, const struct trace_event *ev,
+			 const struct chain_frame *frame, bool innermost)
+{
+	const __u32 tgid = ev->sample.tgid;
+	const __u64 state = frame->kernel ? 0 : tasks_state(p->opts.tasks);
+	const __u32 maps = state ? tasks_maps(p->opts.tasks, tgid, ev->time) : 0;
+	const __u32 changes = symbols_changes(p->opts.symbols);
+	const __u64 hash = u64_hash(frame->addr ^ (__u64)tgid << 40);
+	struct known_place *k = &p->places[hash >> (64 - PLACE_BITS)];
+	enum code_kind kind = CODE_NAMED;
+	__u32 location;
+
+	if (maps && k->state == state && k->addr == frame->addr && k->tgid == tgid &&
+	    k->maps == maps && k->changes == changes) {
+		p->code[kind] += innermost;
+		return k->location;
+	}
+	location = find_location(p, ev, frame, &kind);
+	p->code[kind] += innermost;
+	if (maps && kind == CODE_NAMED)
+		*k = (struct known_place){ state, frame->addr, tgid, maps, changes, location };
+	return location;
 }
 
 /* The words of a stack are their number and the locations from the innermost on. */
@@ -188,7 +187,7 @@ static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 	for (unsigned int i = 0; i < n; i++)
 		words[i + 1] = location_of(p, ev, &frames[i], known && !i);
 	words[n + 1] = p->simulated;
-	return at(&p->stacks, words, words[0] + 1);
+	return word_table_at(&p->stacks, words, words[0] + 1);
 }
 
 struct pprof *pprof_new(const struct report_opts *opts)
@@ -198,12 +197,13 @@ struct pprof *pprof_new(const struct report_opts *opts)
 	__u64 words[2] = { 1 };
 
 	p->opts = *opts;
+	p->places = xcalloc(1 << PLACE_BITS, sizeof(*p->places));
 	report_new(opts, &p->labels, NULL);
 	intern_get(&p->texts, "");
 	if (opts->info->simulated) {
 		words[1] = function_at(p, SIMULATED, SIMULATED);
-		mark.functions = at(&p->inlined, words, ARRAY_SIZE(words));
-		at(&p->locations, &mark, WORDS(mark));
+		mark.functions = word_table_at(&p->inlined, words, ARRAY_SIZE(words));
+		word_table_at(&p->locations, &mark, WORDS(mark));
 		p->simulated = 1;
 	}
 	return p;
@@ -215,16 +215,15 @@ void pprof_free(struct pprof *p)
 		return;
 
 	struct word_table *tables[] = { &p->mappings, &p->locations, &p->functions,
-					&p->stacks,   &p->rows,	     &p->inlined };
+					&p->stacks,   &p->inlined,   &p->labels_of };
 
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-		free(tables[i]->words);
-		u64_map_free(&tables[i]->of);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		word_table_free(tables[i]);
+	pprof_rows_free(&p->rows);
 	report_free(p->labels);
 	u64_map_free(&p->function_of);
 	intern_free(&p->texts);
-	free(p->costs);
+	free(p->places);
 	free(p);
 }
 
@@ -236,7 +235,7 @@ static bool is_remote(const struct ibs_op_sample *op)
 	       1u << ibs_op_src(op->cpu, op->reg) & IBS_FILTER_HOPS_1;
 }
 
-static void add_costs(struct pprof *p, struct costs *c, const struct trace_event *ev)
+static void add_costs(struct pprof *p, const struct trace_event *ev, struct pprof_row *row)
 {
 	const struct report_opts *o = &p->opts;
 	const struct ibs_op_sample *op = &ev->sample.op;
@@ -246,38 +245,35 @@ static void add_costs(struct pprof *p, struct costs *c, const struct trace_event
 
 	p->units |= unit;
 	p->no_estimate |= !period;
-	c->samples++;
-	c->estimated += period;
+	row->samples = 1;
+	row->estimated = period;
 	if (!report_latency(o->metric, &ev->sample, &lat))
 		return;
-	c->latency += lat;
-	c->cycles += lat * period;
+	row->latency = lat;
+	row->cycles = lat * period;
 	if (ev->kind == TRACE_SAMPLE_OP && is_remote(op)) {
-		c->remote_latency += lat;
-		c->remote_cycles += lat * period;
+		row->remote_latency = lat;
+		row->remote_cycles = lat * period;
 	}
 }
 
 void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service)
 {
-	__u64 words[REPORT_WORDS + MORE_WORDS];
-	unsigned int n = report_key_words(&p->opts);
-	size_t had = p->rows.n;
+	__u64 words[REPORT_WORDS];
+	struct pprof_row row = { 0 };
 	char printable[TEXT];
-	__u32 row;
 
 	if (ev->kind != trace_kind_of(p->opts.metric))
 		return;
 	report_key_of(p->labels, ev, words);
-	words[n] = stack_of(p, ev);
-	if (service)
+	row.labels = word_table_at(&p->labels_of, words, report_key_words(&p->opts));
+	row.stack = stack_of(p, ev);
+	if (service) {
 		utf8_escape(printable, sizeof(printable), service);
-	words[n + 1] = service ? intern_get(&p->texts, printable) : 0;
-	row = at(&p->rows, words, n + MORE_WORDS) / (n + MORE_WORDS);
-	array_reserve_zero(p->costs, p->room, row + 1);
-	if (p->rows.n != had)
-		p->costs[row] = (struct costs){ .stack = words[n] };
-	add_costs(p, &p->costs[row], ev);
+		row.service = intern_get(&p->texts, printable);
+	}
+	add_costs(p, ev, &row);
+	pprof_rows_add(&p->rows, &row);
 	if (ev->time && (!p->first || ev->time < p->first))
 		p->first = ev->time;
 	p->last = ev->time > p->last ? ev->time : p->last;
@@ -344,7 +340,7 @@ static void write_type(struct writer *w, unsigned int field, const char *type, c
 	flush(w, field);
 }
 
-static void put_values(struct writer *w, const struct costs *c)
+static void put_values(struct writer *w, const struct pprof_row *c)
 {
 	const __u64 all[] = { c->samples, c->cycles, c->remote_cycles, c->estimated };
 	const __u64 bare[] = { c->samples, c->latency, c->remote_latency };
@@ -411,21 +407,20 @@ static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 static void write_samples(struct writer *w)
 {
 	const struct pprof *p = w->p;
-	unsigned int n = report_key_words(&p->opts);
 
-	for (size_t row = 0; row < p->rows.n / (n + MORE_WORDS); row++) {
-		const __u64 *words = &p->rows.words[row * (n + MORE_WORDS)];
-		const __u64 *stack = &p->stacks.words[p->costs[row].stack];
+	for (const struct pprof_row *row = p->rows.row; row < p->rows.row + p->rows.n; row++) {
+		const __u64 *words = &p->labels_of.words[row->labels];
+		const __u64 *stack = &p->stacks.words[row->stack];
 
 		for (__u64 i = 1; i <= stack[0]; i++)
 			put_varint(&w->part, stack[i]);
 		put_bytes(&w->body, 1, w->part.data, w->part.n);
 		w->part.n = 0;
-		put_values(w, &p->costs[row]);
+		put_values(w, row);
 		for (unsigned int k = 0; k < p->opts.n_by; k++)
 			put_label(w, words, k);
-		if (words[n + 1])
-			put_text_label(w, string_of(w, "service"), words[n + 1]);
+		if (row->service)
+			put_text_label(w, string_of(w, "service"), row->service);
 		flush(w, PROFILE_SAMPLE);
 	}
 }
@@ -567,11 +562,12 @@ static void write_all(struct writer *w, const struct report_head *head)
 	write_strings(w); /* last: all are known now */
 }
 
-int pprof_write(const struct pprof *p, const struct report_head *head, int fd, struct err *err)
+int pprof_write(struct pprof *p, const struct report_head *head, int fd, struct err *err)
 {
 	struct writer w = { .p = p };
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), ret = 0;
 
+	pprof_rows_flush(&p->rows);
 	w.gz = copy < 0 ? NULL : gzdopen(copy, "wb");
 	if (!w.gz) {
 		close(copy);

@@ -71,7 +71,7 @@ __u64 pprof_samples(const struct pprof *p, enum code_kind kind);
  * latencies of the samples themselves. Addresses are offsets in their file, so that profiles of
  * several processes add up.
  */
-int pprof_write(const struct pprof *p, const struct report_head *head, int fd, struct err *err);
+int pprof_write(struct pprof *p, const struct report_head *head, int fd, struct err *err);
 
 /* The machine of a recording in the XML of hwloc, which lstopo and programs with that library read. */
 

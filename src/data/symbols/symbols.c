@@ -225,6 +225,18 @@ struct process *process_of(struct symbols *s, __u32 tgid)
 	return p;
 }
 
+void symbols_forget_recent(struct symbols *s)
+{
+	free(s->recent);
+	s->recent = NULL;
+	s->changes++;
+}
+
+unsigned int symbols_changes(const struct symbols *s)
+{
+	return s->changes;
+}
+
 void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 			    const struct trace_event *ev)
 {
@@ -240,8 +252,7 @@ void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 	p->contained = *cgroup.container && !(s->this_boot && container_is_ours("", cgroup.path));
 	if (!p->contained)
 		return;
-	free(s->recent); /* its files are other ones now */
-	s->recent = NULL;
+	symbols_forget_recent(s); /* its files are other ones now */
 }
 
 static bool same_build_id(const struct dso *d, const struct task_map *map)

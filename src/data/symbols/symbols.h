@@ -42,6 +42,9 @@ void symbols_free(struct symbols *s); /* accepts NULL */
 void symbols_note_container(struct symbols *s, const struct tasks *tasks,
 			    const struct trace_event *ev);
 
+/* Grows when the answers for a process change though its maps do not. */
+unsigned int symbols_changes(const struct symbols *s);
+
 /*
  * To have as many files as possible named in little time: note all samples, then have them named, and then ask, of which nothing
  * is read any more.

@@ -77,6 +77,7 @@ struct symbols {
 	struct u64_map process_of; /* by tgid */
 
 	struct recent *recent; /* NULL: none yet */
+	unsigned int changes;  /* times that recent answers were dropped */
 
 	struct noted *noted; /* by symbols_note() */
 	size_t n_noted, noted_room;
@@ -91,6 +92,9 @@ struct symbols {
 	struct stack_pages stacks;
 	struct u64_map stack_names; /* by tid */
 };
+
+/* Recent answers are no longer valid. */
+void symbols_forget_recent(struct symbols *s);
 
 struct process *process_of(struct symbols *s, __u32 tgid);
 

@@ -242,8 +242,7 @@ void symbols_name_noted(struct symbols *s, const struct tasks *tasks)
 		all.used_s[j->owner] += now_s() - began_s;
 	}
 	naming_end(s->naming);
-	free(s->recent);
-	s->recent = NULL; /* answers may be of files that were closed */
+	symbols_forget_recent(s); /* answers may be of files that were closed */
 	/* the reason that they have no names is that now */
 	for (j = all.v; j < all.v + all.n; j++)
 		if (!j->done)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "profile.h"
+
+#include "pprof_words.h"
+
+/* They are few: a call would cost more than the comparison. */
+static bool same(const __u64 *a, const __u64 *b, size_t n)
+{
+	while (n && a[n - 1] == b[n - 1])
+		n--;
+	return !n;
+}
+
+__u32 word_table_at(struct word_table *t, const void *words, size_t n)
+{
+	const __u64 hash = words_hash(words, n);
+	__u32 i;
+
+	u64_map_for_each(i, &t->of, hash)
+	{
+		if (i + n <= t->n && same(&t->words[i], words, n))
+			return i;
+	}
+	if (t->n + n >= U64_MAP_NONE)
+		out_of_memory();
+	array_reserve(t->words, t->room, t->n + n);
+	u64_map_add(&t->of, hash, t->n);
+	memcpy(&t->words[t->n], words, 8 * n);
+	t->n += n;
+	return t->n - n;
+}
+
+void word_table_free(struct word_table *t)
+{
+	free(t->words);
+	u64_map_free(&t->of);
+}
+
+static __u64 hash_of(const struct pprof_row *row)
+{
+	return words_hash((const __u64[]){ (__u64)row->labels << 32 | row->stack, row->service },
+			  2);
+}
+
+static void add_costs(struct pprof_row *to, const struct pprof_row *c)
+{
+	to->samples += c->samples;
+	to->latency += c->latency;
+	to->remote_latency += c->remote_latency;
+	to->cycles += c->cycles;
+	to->remote_cycles += c->remote_cycles;
+	to->estimated += c->estimated;
+}
+
+static void add(struct pprof_rows *r, const struct pprof_row *row, __u64 hash)
+{
+	__u32 i;
+
+	u64_map_for_each(i, &r->of, hash)
+	{
+		struct pprof_row *to = &r->row[i];
+
+		if (to->labels != row->labels || to->stack != row->stack ||
+		    to->service != row->service)
+			continue;
+		add_costs(to, row);
+		return;
+	}
+	if (r->n == U64_MAP_NONE - 1)
+		out_of_memory();
+	array_reserve(r->row, r->room, r->n + 1);
+	u64_map_add(&r->of, hash, r->n);
+	r->row[r->n++] = *row;
+}
+
+void pprof_rows_flush(struct pprof_rows *r)
+{
+	for (unsigned int i = 0; i < r->n_waiting; i++) {
+		const __u32 first = u64_map_get(&r->of, r->hash[i]);
+
+		if (first != U64_MAP_NONE)
+			__builtin_prefetch(&r->row[first], 1);
+	}
+	for (unsigned int i = 0; i < r->n_waiting; i++)
+		add(r, &r->waiting[i], r->hash[i]);
+	r->n_waiting = 0;
+}
+
+void pprof_rows_add(struct pprof_rows *r, const struct pprof_row *row)
+{
+	const __u64 hash = hash_of(row);
+
+	u64_map_prefetch(&r->of, hash);
+	r->hash[r->n_waiting] = hash;
+	r->waiting[r->n_waiting++] = *row;
+	if (r->n_waiting == PPROF_AT_ONCE)
+		pprof_rows_flush(r);
+}
+
+void pprof_rows_free(struct pprof_rows *r)
+{
+	free(r->row);
+	u64_map_free(&r->of);
+}
