@@ -263,6 +263,7 @@ static void find_some(struct finding *f, const struct line_access *a, size_t n, 
 		if (a[i].phys)
 			__builtin_prefetch(&f->pages.page[line[i]]);
 	for (size_t i = 0; i < n; i++) {
+		add_access(&f->s->out.total, &a[i]);
 		l[i] = line_at(f, &a[i], line[i]);
 		hash[i] = words_hash((const __u64[]){ l[i].address, l[i].space, l[i].physical }, 3);
 		u64_map_prefetch(&f->of, hash[i]);
@@ -347,8 +348,6 @@ const struct lines *lines_finish(struct line_set *s)
 	line_pages_free(&f.pages);
 	make_lines(&f);
 	free(f.found);
-	for (size_t i = 0; i < s->n; i++)
-		add_access(&s->out.total, &s->access[i]);
 	parallel_for(f.n, f.n / parallel_count() + 1, group, &f);
 	free(s->access);
 	s->access = f.sorted;
