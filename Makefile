@@ -5,6 +5,7 @@
 #   make check        install dependencies, build, run all tests that this machine can run
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
 #   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
+#   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24)
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
@@ -92,7 +93,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -217,6 +218,11 @@ check: deps
 model: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/exposed_errors
 	$(Q)$(O)/tests/unit/exposed_errors $(CORES) $(OPS)
+
+# Ten minutes: who is named as a noisy neighbour, rightly and wrongly.
+neighbours: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/neighbours_errors
+	$(Q)$(O)/tests/unit/neighbours_errors $(STREAMS) $(HOURS)
 
 vmtest: deps
 	$(Q)tools/deps.sh test

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Windows of containers on complexes, and whom to name. */
+#include "neighbours_private.h"
+#include "base/array.h"
+#include "base/std.h"
+
+#include <math.h>
+
+#define SUSPECTS_MAX	 16  /* with more than a tenth of the accesses each */
+#define RECENT		 10  /* windows */
+#define ALONE_DEVIATIONS 2.5 /* of an effect while another suspect is quiet */
+#define ALONE_RUNS	 3   /* experiments that show that there is none */
+#define FAR_LARGER	 3. /* of two that cannot be told apart, the one that accesses this much more */
+
+struct neighbours *neighbours_new(void)
+{
+	return xcalloc(1, sizeof(struct neighbours));
+}
+
+void neighbours_free(struct neighbours *n)
+{
+	if (!n)
+		return;
+	for (size_t i = 0; i < n->n; i++)
+		free(n->resident[i]);
+	free(n->resident);
+	free(n->pair);
+	u64_map_free(&n->by_key);
+	free(n);
+}
+
+static __u64 key_of(unsigned int complex, unsigned int container)
+{
+	return (__u64)complex << 32 | container;
+}
+
+static struct resident *resident(struct neighbours *n, unsigned int complex, unsigned int container)
+{
+	__u32 at = u64_map_get(&n->by_key, key_of(complex, container));
+
+	if (at == U64_MAP_NONE) {
+		at = n->n++;
+		array_reserve(n->resident, n->room, n->n);
+		n->resident[at] = xcalloc(1, sizeof(**n->resident));
+		n->resident[at]->complex = complex;
+		n->resident[at]->container = container;
+		u64_map_put(&n->by_key, key_of(complex, container), at);
+	}
+	return n->resident[at];
+}
+
+void neighbours_add(struct neighbours *n, unsigned int complex, unsigned int container,
+		    const struct neighbours_activity *a)
+{
+	const unsigned int at = n->window % NEIGHBOURS_HISTORY;
+	struct resident *r;
+
+	if (!(a->samples > 0))
+		return;
+	r = resident(n, complex, container);
+	r->seen = n->window;
+	r->samples[at] += a->samples;
+	r->accesses[at] += a->accesses > 0 ? a->accesses : a->samples;
+	r->latency[at] += a->latency; /* a sum until the window ends */
+}
+
+/* --- judging --- */
+
+static void read_series(const struct neighbours *n, const struct resident *r,
+			struct window_series *w)
+{
+	const unsigned int seen = n->window + 1;
+	const unsigned int first = seen > NEIGHBOURS_HISTORY ? seen - NEIGHBOURS_HISTORY : 0;
+
+	w->n = seen - first;
+	for (unsigned int i = 0; i < w->n; i++) {
+		unsigned int at = (first + i) % NEIGHBOURS_HISTORY;
+
+		w->known[i] = n->known[at];
+		w->samples[i] = r->samples[at];
+		w->accesses[i] = r->accesses[at];
+		w->latency[i] = r->latency[at];
+	}
+}
+
+static double chance_of(double deviations, double tests)
+{
+	return fmin(1, tests * 0.5 * erfc(deviations / M_SQRT2));
+}
+
+static bool is_effect(const struct evidence *e)
+{
+	return e->rise >= log(NEIGHBOURS_RISE) && e->correlation >= NEIGHBOURS_CORRELATION;
+}
+
+static bool is_enough(const struct evidence *e, double tests)
+{
+	return is_effect(e) && e->runs >= NEIGHBOURS_RUNS &&
+	       e->busy + e->quiet >= NEIGHBOURS_WINDOWS &&
+	       chance_of(e->deviations, tests) <= NEIGHBOURS_FALSE &&
+	       e->coincidence <= NEIGHBOURS_COINCIDENCE;
+}
+
+/* The pair is undecided: how many windows like these would decide it. */
+static void note_undecided(struct neighbours_lack *lack, const struct evidence *e, double tests)
+{
+	const double windows = e->busy + e->quiet;
+	double needed = 5, more;
+
+	while (chance_of(needed, tests) > NEIGHBOURS_FALSE)
+		needed += 0.1;
+	needed /= fmax(e->deviations, 0.1);
+	more = ceil(fmax(windows * (needed * needed - 1), NEIGHBOURS_WINDOWS - windows));
+	if (e->runs < NEIGHBOURS_RUNS || e->coincidence > NEIGHBOURS_COINCIDENCE)
+		more = fmax(more, windows); /* twice as many runs, each as long as those */
+	lack->undecided++;
+	if (more >= 1 && more < 1e6 && (!lack->more_windows || more < lack->more_windows))
+		lack->more_windows = (unsigned int)more;
+}
+
+/* One complex while it is judged. */
+struct complex_view {
+	struct resident *const *resident;
+	size_t n;
+	struct suspect suspect[SUSPECTS_MAX];
+	const struct resident *who[SUSPECTS_MAX];
+	unsigned int n_suspects;
+	double total[NEIGHBOURS_HISTORY];
+	double tests; /* pairs and lags that are looked at */
+};
+
+static void keep_pair(struct neighbours *n, const struct neighbours_pair *p)
+{
+	for (size_t i = 0; i < n->n_pairs; i++) {
+		struct neighbours_pair *old = &n->pair[i];
+
+		if (old->complex != p->complex || old->victim != p->victim ||
+		    old->suspect != p->suspect)
+			continue;
+		if (p->deviations > old->deviations) {
+			unsigned int first = old->first;
+
+			*old = *p;
+			old->first = first;
+		}
+		old->last = p->last;
+		return;
+	}
+	n->n_pairs++;
+	array_reserve(n->pair, n->room_pairs, n->n_pairs);
+	n->pair[n->n_pairs - 1] = *p;
+}
+
+static void name_pair(struct neighbours *n, const struct complex_view *c,
+		      const struct resident *victim, unsigned int suspect, const struct evidence *e)
+{
+	struct neighbours_pair p = { .complex = victim->complex,
+				     .victim = victim->container,
+				     .suspect = c->who[suspect]->container,
+				     .baseline = e->baseline,
+				     .latency = e->baseline * exp(e->rise),
+				     .share = c->suspect[suspect].share,
+				     .correlation = e->correlation,
+				     .lag = e->lag,
+				     .runs = e->runs,
+				     .busy = e->busy,
+				     .quiet = e->quiet,
+				     .deviations = e->deviations,
+				     .chance = chance_of(e->deviations, c->tests),
+				     .first = n->window,
+				     .last = n->window };
+
+	keep_pair(n, &p);
+}
+
+enum alone { ALONE_UNKNOWN, ALONE_NOTHING, ALONE_SLOWS };
+
+/* What does @a do while @b is quiet? */
+static enum alone alone(const struct window_series *victim, const struct suspect *a,
+			const struct suspect *b)
+{
+	struct evidence e;
+
+	if (!evidence_gather(victim, a, b, &e))
+		return ALONE_UNKNOWN;
+	if (is_effect(&e) && e.deviations >= ALONE_DEVIATIONS)
+		return ALONE_SLOWS;
+	return e.runs >= ALONE_RUNS && e.rise < log(NEIGHBOURS_RISE) ? ALONE_NOTHING
+								     : ALONE_UNKNOWN;
+}
+
+/* What is known of a victim and each suspect. */
+struct verdicts {
+	struct evidence evidence[SUSPECTS_MAX];
+	bool effect[SUSPECTS_MAX], guilty[SUSPECTS_MAX];
+};
+
+/* Could the effect of @a be that of another suspect with the same schedule? */
+static bool is_alone(const struct window_series *victim, const struct complex_view *c,
+		     const struct verdicts *v, unsigned int a, struct neighbours_lack *lack)
+{
+	for (unsigned int b = 0; b < c->n_suspects; b++) {
+		const struct suspect *x = &c->suspect[a], *y = &c->suspect[b];
+		enum alone by_a, by_b;
+
+		if (a == b || !v->effect[b])
+			continue;
+		by_a = alone(victim, x, y);
+		if (by_a == ALONE_SLOWS)
+			continue;
+		by_b = alone(victim, y, x);
+		if (by_b == ALONE_SLOWS || by_a == ALONE_NOTHING)
+			return false;
+		if (by_b != ALONE_NOTHING && x->share < FAR_LARGER * y->share) {
+			lack->alike += y->share < FAR_LARGER * x->share;
+			return false;
+		}
+	}
+	return true;
+}
+
+static void note_samples(struct neighbours_lack *lack, const struct window_series *w)
+{
+	unsigned int enough = 0, recent = 0;
+	double samples = 0, more;
+
+	for (unsigned int i = w->n > RECENT ? w->n - RECENT : 0; i < w->n; i++) {
+		recent++;
+		samples += w->samples[i];
+		enough += w->known[i] && w->samples[i] >= NEIGHBOURS_SAMPLES;
+	}
+	lack->containers += samples > 0;
+	if (2 * enough >= recent || !(samples > 0))
+		return;
+	more = fmax(2, 2 * NEIGHBOURS_SAMPLES * recent / samples);
+	lack->too_few++;
+	if (!(lack->more_samples > 0) || more < lack->more_samples)
+		lack->more_samples = more;
+}
+
+static bool is_known(const struct window_series *w)
+{
+	unsigned int known = 0;
+
+	for (unsigned int i = 0; i < w->n; i++)
+		known += w->known[i] && w->samples[i] >= NEIGHBOURS_SAMPLES;
+	return known >= NEIGHBOURS_KNOWN;
+}
+
+static void judge_victim(struct neighbours *n, const struct complex_view *c,
+			 const struct resident *victim)
+{
+	static struct window_series series;
+	struct verdicts v = { 0 };
+
+	read_series(n, victim, &series);
+	note_samples(&n->lack, &series);
+	if (!is_known(&series))
+		return;
+	for (unsigned int s = 0; s < c->n_suspects; s++) {
+		struct evidence *e = &v.evidence[s];
+
+		if (c->who[s] == victim || !evidence_gather(&series, &c->suspect[s], NULL, e) ||
+		    !is_effect(e))
+			continue;
+		v.effect[s] = e->deviations >= ALONE_DEVIATIONS;
+		v.guilty[s] = is_enough(e, c->tests);
+		if (!v.guilty[s] && v.effect[s])
+			note_undecided(&n->lack, e, c->tests);
+	}
+	for (unsigned int s = 0; s < c->n_suspects; s++)
+		if (v.guilty[s] && is_alone(&series, c, &v, s, &n->lack))
+			name_pair(n, c, victim, s, &v.evidence[s]);
+}
+
+static void judge_complex(struct neighbours *n, struct resident *const *resident, size_t count)
+{
+	static struct complex_view c;
+
+	c = (struct complex_view){ .resident = resident, .n = count };
+	for (size_t i = 0; i < count; i++) {
+		static struct window_series w;
+
+		read_series(n, resident[i], &w);
+		for (unsigned int t = 0; t < w.n; t++)
+			c.total[t] += w.accesses[t];
+	}
+	for (size_t i = 0; i < count && c.n_suspects < SUSPECTS_MAX; i++) {
+		struct suspect *s = &c.suspect[c.n_suspects];
+
+		read_series(n, resident[i], &s->series);
+		if (suspect_prepare(s, c.total))
+			c.who[c.n_suspects++] = resident[i];
+	}
+	c.tests = fmax(1, (double)count * c.n_suspects * (NEIGHBOURS_LAG + 1));
+	for (size_t i = 0; i < count && count > 1; i++)
+		judge_victim(n, &c, resident[i]);
+}
+
+static int by_complex(const void *a, const void *b)
+{
+	const struct resident *x = *(struct resident *const *)a, *y = *(struct resident *const *)b;
+
+	return (x->complex > y->complex) - (x->complex < y->complex)
+		       ?: (x->container > y->container) - (x->container < y->container);
+}
+
+/* Forget who left, and bring the others in order. */
+static void arrange(struct neighbours *n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->n; i++) {
+		if (n->window - n->resident[i]->seen >= NEIGHBOURS_HISTORY)
+			free(n->resident[i]);
+		else
+			n->resident[kept++] = n->resident[i];
+	}
+	n->n = kept;
+	if (kept)
+		qsort(n->resident, kept, sizeof(*n->resident), by_complex);
+	u64_map_free(&n->by_key);
+	n->by_key = (struct u64_map){};
+	for (size_t i = 0; i < kept; i++)
+		u64_map_put(&n->by_key, key_of(n->resident[i]->complex, n->resident[i]->container),
+			    i);
+}
+
+void neighbours_end_window(struct neighbours *n, bool known)
+{
+	const unsigned int at = n->window % NEIGHBOURS_HISTORY,
+			   next = (n->window + 1) % NEIGHBOURS_HISTORY;
+	size_t begin = 0;
+
+	n->known[at] = known;
+	for (size_t i = 0; i < n->n; i++) {
+		struct resident *r = n->resident[i];
+
+		r->latency[at] = r->samples[at] > 0 && r->latency[at] > 0
+					 ? logf(r->latency[at] / r->samples[at])
+					 : 0;
+		if (!(r->latency[at] > 0))
+			r->samples[at] = 0;
+	}
+	arrange(n);
+	n->lack = (struct neighbours_lack){ .windows = n->window + 1 };
+	for (size_t i = 0; i < n->n; i++) {
+		if (i + 1 < n->n && n->resident[i + 1]->complex == n->resident[begin]->complex)
+			continue;
+		judge_complex(n, n->resident + begin, i + 1 - begin);
+		begin = i + 1;
+	}
+	n->window++;
+	for (size_t i = 0; i < n->n; i++)
+		n->resident[i]->samples[next] = n->resident[i]->accesses[next] =
+			n->resident[i]->latency[next] = 0;
+}
+
+static int clearest_first(const void *a, const void *b)
+{
+	const struct neighbours_pair *x = a, *y = b;
+
+	return (x->deviations < y->deviations) - (x->deviations > y->deviations)
+		       ?: (x->complex > y->complex) - (x->complex < y->complex)
+		       ?: (x->victim > y->victim) - (x->victim < y->victim)
+		       ?: (x->suspect > y->suspect) - (x->suspect < y->suspect);
+}
+
+const struct neighbours_pair *neighbours_pairs(struct neighbours *n, size_t *count)
+{
+	if (n->n_pairs)
+		qsort(n->pair, n->n_pairs, sizeof(*n->pair), clearest_first);
+	*count = n->n_pairs;
+	return n->pair;
+}
+
+void neighbours_lack(const struct neighbours *n, struct neighbours_lack *out)
+{
+	*out = n->lack;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Who slows whom, by streams whose couplings are known; neighbours_errors prints the tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "neighbour_streams.h"
+
+#define SEEDS 6
+#define FROM  100
+
+static struct neighbours *run(struct stream_complex *s, unsigned int complex, unsigned int windows)
+{
+	struct neighbours *n = neighbours_new();
+
+	for (unsigned int w = 0; w < windows; w++) {
+		stream_step(s, n, complex);
+		neighbours_end_window(n, true);
+	}
+	return n;
+}
+
+static void test_coupled(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= SEEDS; seed++) {
+		struct stream_complex s;
+		struct neighbours *n;
+		const struct neighbours_pair *p;
+		size_t pairs;
+
+		stream_coupled(&s, seed, 1, 300, 1.5, FROM);
+		n = run(&s, 3, FROM + 20);
+		p = neighbours_pairs(n, &pairs);
+		assert_int_equal(pairs, 1);
+		assert_int_equal(p->complex, 3);
+		assert_int_equal(p->victim, 0);
+		assert_int_equal(p->suspect, 1);
+		assert_int_equal(p->lag, s.c[0].lag);
+		assert_in_range(p->first, FROM + 3, FROM + 19);
+		assert_true(p->latency > 1.5 * p->baseline && p->latency < 2.5 * p->baseline);
+		assert_true(p->correlation > 0.8);
+		assert_true(p->chance < NEIGHBOURS_FALSE);
+		neighbours_free(n);
+	}
+}
+
+static void test_quiet(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= SEEDS; seed++) {
+		struct stream_complex s;
+		struct neighbours *n;
+		size_t pairs;
+
+		stream_quiet(&s, seed);
+		n = run(&s, 0, 300);
+		neighbours_pairs(n, &pairs);
+		assert_int_equal(pairs, 0);
+		neighbours_free(n);
+	}
+}
+
+/* Two that are on at the same times, one of which waits longer by its own load. */
+static void test_shared_schedule(void **state)
+{
+	struct stream_complex s;
+	struct neighbours *n;
+	size_t pairs;
+
+	(void)state;
+	stream_quiet(&s, 1);
+	s.n = 2;
+	s.c[0] = stream_bursts(&s.random, 2, 2);
+	s.c[0].by_own = 0.4;
+	s.c[0].low = s.c[0].high / 3;
+	s.c[1] = stream_bursts(&s.random, 2, 2);
+	s.c[1].follows = 0;
+	n = run(&s, 0, 300);
+	neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 0);
+	neighbours_free(n);
+}
+
+/* A single long step is a coincidence as likely as not. */
+static void test_one_step(void **state)
+{
+	struct stream_complex s;
+	struct neighbours *n;
+	struct neighbours_lack lack;
+	size_t pairs;
+
+	(void)state;
+	stream_coupled(&s, 2, 1, 300, 1000, 60);
+	s.n = 2;
+	s.c[1].off_s = 0;
+	n = run(&s, 0, 100);
+	neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 0);
+	neighbours_lack(n, &lack);
+	assert_int_equal(lack.undecided, 1);
+	assert_true(lack.more_windows > 0);
+	neighbours_free(n);
+}
+
+static void test_lack(void **state)
+{
+	const struct neighbours_activity few = { .samples = 2, .latency = 400 };
+	struct neighbours *n = neighbours_new();
+	struct neighbours_lack lack;
+	size_t pairs;
+
+	(void)state;
+	neighbours_end_window(n, true);
+	neighbours_lack(n, &lack);
+	assert_int_equal(lack.windows, 1);
+	assert_int_equal(lack.containers, 0);
+	for (int w = 0; w < 30; w++) {
+		neighbours_add(n, 0, 7, &few);
+		neighbours_add(n, 0, 8, &few);
+		neighbours_end_window(n, true);
+	}
+	neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 0);
+	neighbours_lack(n, &lack);
+	assert_int_equal(lack.windows, 31);
+	assert_int_equal(lack.containers, 2);
+	assert_int_equal(lack.too_few, 2);
+	assert_true(lack.more_samples >= 4);
+	neighbours_free(n);
+	neighbours_free(NULL);
+}
+
+/* Windows that were not measured as a whole, and containers that leave for good. */
+static void test_unknown_windows(void **state)
+{
+	struct stream_complex s;
+	struct neighbours *n = neighbours_new();
+	size_t pairs;
+
+	(void)state;
+	stream_coupled(&s, 1, 1, 300, 1.5, 0);
+	for (unsigned int w = 0; w < 100; w++) {
+		stream_step(&s, n, 0);
+		neighbours_end_window(n, false);
+	}
+	neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 0);
+	for (unsigned int w = 0; w < 2 * NEIGHBOURS_HISTORY; w++)
+		neighbours_end_window(n, true);
+	stream_step(&s, n, 0);
+	neighbours_end_window(n, true);
+	neighbours_free(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_coupled),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_shared_schedule),
+		cmocka_unit_test(test_one_step),
+		cmocka_unit_test(test_lack),
+		cmocka_unit_test(test_unknown_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
