@@ -24,7 +24,7 @@ ENV = {**os.environ, 'IBSCOPE_PAGER': 'cat', 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1
 RESULTS = {
     'report': 'report shop.ibs', 'numa': 'numa shop.ibs', 'replay': 'replay shop.ibs', 'c2c': 'c2c lines.ibs',
     'annotate': 'annotate -i code.ibs annotated', 'diff': 'diff shop.ibs samples.ibs', 'dump': 'dump --limit 3 shop.ibs',
-    'merge': 'merge -o both.ibs shop.ibs samples.ibs', 'export': 'export --perf-data shop.data shop.ibs',
+    'neighbours': 'neighbours shop.ibs', 'merge': 'merge -o both.ibs shop.ibs samples.ibs', 'export': 'export --perf-data shop.data shop.ibs',
 }
 LIVE = {'hist': 'hist --source sim -c 1000000 0.2 1',
         'record': 'record --source sim -c 1000000 -o one.ibs -- true'}

@@ -33,6 +33,7 @@ RECORDINGS = {
     'zen2': ('make_lines', 'random', '1500', '1'), 'zen6': ('make_lines', 'random', '1500', '3'), 'numa': ('make_lines', 'numa', '1500', '0'),
     'selected': ('make_lines', 'known', '-p 100 --comm web'), 'annotated': ('make_annotated',),
     'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',),
+    'coupled': ('make_neighbours', 'coupled', '1'),
 }
 # of perf: with mixed events, a frequency, mappings of data, and a pipe
 PERF_DATA = '5.10-zen2-opfetch', '6.12-zen4-mem', '6.12-zen4-mixed', '7.2-zen5-freq', '7.2-zen5-graph', '7.2-zen5-cgroups'
@@ -56,7 +57,7 @@ OTHERS = [
     ('diff', 'diff', '@shop', '@shop'), ('diff', 'diff', '--per', 'access', '--by', 'container,symbol', '@known', '@open'),
     ('diff', 'diff', '--per', 'second', '@counts', '@others'), ('diff', 'diff', '--a', 'op == load', '--b', 'op == load', '@shop'),
     ('annotate', 'annotate', 'annotated', '-i', '@namesakes'), ('report', 'report', '--by', 'symbol', '--no-demangle', '@inlined'),
-    ('annotate', 'annotate', '@shop'),
+    ('annotate', 'annotate', '@shop'), ('neighbours', 'neighbours', '@coupled'),
     ('report', 'report', '--by', 'symbol,type,field,field_offset,field_size', '@annotated'),
     ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'),
 ]

@@ -130,6 +130,9 @@ class HostileNames(unittest.TestCase):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
         self.run_it(TEXT, 'hist', *SIM, '-v', *under, '--timestamp', '0.5', '1', hostile=False)
         self.run_it(TEXT, 'hist', *SIM, *under, '--columns', 'samples,histogram', '0.5', '1', hostile=False)
+        # names of pairs: test_neighbours.py
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'neighbours', *SIM, '--own', *under, '--duration', '1', *option, hostile=False)
         page = os.path.join(self.dir, 'hist.html')
         self.run_it(BINARY, 'hist', *SIM, '-c', '1000000', *under, '--html', page, '1', '1')
         with open(page, 'rb') as f:
@@ -232,7 +235,7 @@ class HostileNames(unittest.TestCase):
         port = ibscope.free_port()
         server = Server([400] * 1000, says=ERROR)
         self.addCleanup(server.stop)
-        c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,src',
+        c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,ccx,src',
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
                               '--hot-lines', '--feed', 'stores,caches', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
                               '--push-interval', '1s', '--push-duration', '0.3s')
@@ -263,6 +266,7 @@ class HostileNames(unittest.TestCase):
                             (CSV, '--by', 'cgroup,comm', '--csv'), (JSON, '--by', 'cgroup,comm', '--json')):
             self.run_it(kind, *ctl, *args, 'snapshot')
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
+        self.run_it(TEXT, 'neighbours', '--pin-dir', pins, '--duration', '2', hostile=False)
         ibscope.until(lambda: b'\\x' in self.run_it(TEXT, 'top', '--pin-dir', pins, '--once', '-d', '1', '--size', '160x30',
                                                    hostile=False))
         for kind, *args in ((TEXT,), (CSV, '--csv'), (JSON, '--json')):

@@ -20,6 +20,7 @@ int cmd_merge(int argc, char **argv);
 int cmd_c2c(int argc, char **argv);
 int cmd_numa(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
+int cmd_neighbours(int argc, char **argv);
 
 int cmd_export(int argc, char **argv);
 int cmd_serve(int argc, char **argv);

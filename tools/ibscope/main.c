@@ -25,6 +25,8 @@ static const struct cmd {
 	{ "annotate", "[OPTIONS] [FUNCTION | FILE]",
 	  "print the instructions of a function and their cost", cmd_annotate },
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
+	{ "neighbours", "[OPTIONS] [FILE]", "print which container slows which on a shared L3",
+	  cmd_neighbours },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown for a recording",
 	  cmd_replay },
@@ -48,10 +50,10 @@ static void usage(FILE *f)
 		   "Memory latency per container, sampled in the kernel with AMD IBS.\n\n"
 		   "Commands:\n");
 	for (size_t i = 0; i < CMDS; i++)
-		fprintf(f, "  %-8s %s\n", cmds[i].name, cmds[i].help);
+		fprintf(f, "  %-10s %s\n", cmds[i].name, cmds[i].help);
 	fprintf(f, "\nUsage:\n");
 	for (size_t i = 0; i < CMDS; i++)
-		fprintf(f, "    ibscope %-8s %s\n", cmds[i].name, cmds[i].synopsis);
+		fprintf(f, "    ibscope %-10s %s\n", cmds[i].name, cmds[i].synopsis);
 	fprintf(f, "\nSee also: `ibscope help COMMAND`");
 	for (size_t i = 0; i < TOPICS; i++)
 		fprintf(f, ", `ibscope help %s` (%s)", topics[i].name, topics[i].help);

@@ -293,7 +293,7 @@ static void judge_complex(struct neighbours *n, struct resident *const *resident
 			c.who[c.n_suspects++] = resident[i];
 	}
 	c.tests = fmax(1, (double)count * c.n_suspects * (NEIGHBOURS_LAG + 1));
-	for (size_t i = 0; i < count && count > 1; i++)
+	for (size_t i = 0; i < count; i++)
 		judge_victim(n, &c, resident[i]);
 }
 
