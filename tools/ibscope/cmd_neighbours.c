@@ -141,8 +141,8 @@ static int read_windows(struct cmd *c, struct err *err)
 			;
 		return ret < 0 ? ret : 0;
 	}
-	for (double at = WINDOW_S; at <= c->duration_s && !ret; at += WINDOW_S) {
-		if (!wait_until(c, begin + at))
+	for (unsigned long i = 1; i * WINDOW_S <= c->duration_s && !ret; i++) {
+		if (!wait_until(c, begin + i * WINDOW_S))
 			return 0;
 		ret = read_window(c, err);
 	}
