@@ -15,7 +15,8 @@ struct pins;
  * @dir:  created if needed
  * @mode: of the pins that readers open, such as 0644
  *
- * A killed collector may have left links, which sample on: pins_end_links().
+ * A killed collector may have left links, which sample on: pins_end_links(). A child of one that ends links still has
+ * the lock, for which this waits; see orphan.c of collector.
  *
  * Return: 0; or a negative errno with @err:
  * -EBUSY   another collector owns it; @err names its process

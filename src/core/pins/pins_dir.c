@@ -23,8 +23,8 @@
 
 #define BPFFS "/sys/fs/bpf"
 
-/* How long to wait for a lock whose owner is no living collector. */
-#define LOCK_S 2
+/* How long to wait for a lock whose owner is no living collector: more than a child of one that was killed has. */
+#define LOCK_S 22
 
 #define NAME(id, name, ...) name,
 

@@ -16,8 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of a process that ends links: far more than 768 of them take. */
-#define ENDER_S	     10
+/*
+ * Of a process that ends links: far more than 768 of them take. It holds the PMU no longer, whatever happens, and the
+ * next collector waits a little longer than this (pins_dir.c).
+ */
+#define ENDER_S	     20
 #define ENDER_MEMORY (256 << 20)
 
 /* Hold the PMU, count what the events of the links have counted, and end them. */
