@@ -103,7 +103,7 @@ class PushNames(unittest.TestCase):
         self.assertIn('functions of', c.said())
         self.assertEqual(c.said().count('for lack of time'), 1)
         self.assertRegex(run('ctl', '--control', self.dir + '/run/sock', 'status').stdout,
-                         r'(?m)^push: .*; for lack of time [1-9]\d* files with [1-9]\d* samples not named$')
+                         r'(?m)^push: .*; for lack of time [1-9]\d* files with [1-9][\d,]* samples not named$')
         port = re.search(r'listening on \S+:(\d+)', c.said())[1]
         text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=20).read().decode()
         for what in 'files', 'samples':
