@@ -369,7 +369,7 @@ class Report(unittest.TestCase):
         pages = {row['labels']['page']: row for row in self.report('--by', 'page', '--phys')['rows']}
         p = run('report', self.file, '--by', 'page', '--format', 'damon')
         self.assertEqual(p.stdout, f'{0x100000000}-{0x100002000}\n', 'neighbours are one region')
-        self.assertIn(f"{pages[None]['samples']} samples without a physical address", p.stderr)
+        self.assertIn(f"{pages[None]['samples']:,} samples without a physical address", p.stderr)
         p = run('report', self.file, '--by', 'page', '--format', 'damon', '--top', '2', '--sort', 'samples')
         top, = set(sorted(pages, key=lambda k: -pages[k]['samples'])[:2]) - {None}
         self.assertEqual(p.stdout, f'{int(top, 16)}-{int(top, 16) + 4096}\n')

@@ -190,7 +190,8 @@ static void die_writing(const char *name, int sig)
 	pid_t pid = fork();
 
 	if (!pid) {
-		signal(SIGXFSZ, SIG_DFL);
+		/* nohup ignores SIGHUP */
+		signal(sig ?: SIGXFSZ, SIG_DFL);
 		setrlimit(RLIMIT_FSIZE, &limit);
 		if (output_file_begin(&o, "-o", at(name), NULL))
 			_exit(1);
