@@ -262,7 +262,7 @@ class Setting(Case):
         self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
         self.assertNotIn('freq', self.status()['live'])
-        self.assertIn("-c (period): invalid number 'abc': must be a multiple of 16", self.ctl('set', 'period=abc', code=2))
+        self.assertIn("-c (period): invalid number 'abc': must be from 10000 to 2^40 ns", self.ctl('set', 'period=abc', code=2))
         self.set(LIVE, verb='reset')
         self.assertEqual(self.status()['period'], 200000)
 

@@ -42,7 +42,7 @@ LIMITS.update({f'rejected: {reason}': (230, 450)
 # what one variant does for each sample that it aggregates and the other does not; where registers are
 # copied, this includes copying the physical address with the registers around it
 STEPS = {
-    'memory node among 8': ('accesses: by node, mem_node', 'accesses: by node', (75, 100)),
+    'memory node among 8': ('accesses: by node, mem_node', 'accesses: by node', (100, 100)),   # of two figures that differ by 20 from boot to boot
 }
 
 
