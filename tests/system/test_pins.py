@@ -175,7 +175,7 @@ print(json.dumps([before, row(), said]))
         self.refused(f'already running as process {c.p.pid}')
 
     def test_lock_that_outlives_a_killed_collector(self):
-        """A child of it may be ending links still: its lock is waited for, and nobody is told that the dead one runs."""
+        """A child of it may still be ending links. The next collector waits for it, and never says that the dead one runs."""
         self.mount('0755')
         killed = self.collector()
         links = os.path.join(self.pins, 'links')

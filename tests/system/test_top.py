@@ -446,7 +446,7 @@ class Top(unittest.TestCase):
             t.until('by thread')
             t.keys('\n')
             t.until('by symbol')
-            want = collections.Counter()    # functions of one name have several rows
+            want = collections.Counter()    # overloaded functions have one row each
             for r in json.loads(run('report', path, '--by', 'symbol', '--no-inline', '--json').stdout)['rows']:
                 want[r['labels']['symbol'] or '[unknown]'] += r['samples']
         got = collections.Counter()

@@ -242,8 +242,8 @@ static void print_lack(const struct neighbours_lack *l)
 	if (l->undecided)
 		putchar('\n');
 	if (l->alike)
-		printf("%u suspects are busy at the same times as another and cannot be told "
-		       "apart\n",
+		printf("%u suspects are busy at the same times as another: nobody can say which "
+		       "it is\n",
 		       l->alike);
 }
 

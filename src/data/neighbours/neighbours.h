@@ -62,7 +62,7 @@ struct neighbours_lack {
 	unsigned int undecided; /* pairs whose latency rises, without enough evidence */
 	unsigned int
 		more_windows; /* that would decide the clearest of them if it goes on like this; 0: unknown */
-	unsigned int alike; /* suspects that cannot be told apart from another one */
+	unsigned int alike; /* suspects with the schedule of another one */
 };
 
 struct neighbours;

@@ -10,7 +10,7 @@
 #define RECENT		 10  /* windows */
 #define ALONE_DEVIATIONS 2.5 /* of an effect while another suspect is quiet */
 #define ALONE_RUNS	 3   /* experiments that show that there is none */
-#define FAR_LARGER	 3. /* of two that cannot be told apart, the one that accesses this much more */
+#define FAR_LARGER	 3. /* of two with the same schedule, the one that accesses this much more */
 
 struct neighbours *neighbours_new(void)
 {

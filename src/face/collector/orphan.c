@@ -23,7 +23,7 @@
 #define ENDER_S	     20
 #define ENDER_MEMORY (256 << 20)
 
-/* Hold the PMU, count what the events of the links have counted, and end them. */
+/* Hold the PMU, note the counts of the events, and end the links. */
 static void end_links(struct pins *const pins[ORPHAN_EVENTS])
 {
 	static const char *const pmus[] = { "ibs_op", "ibs_fetch" };
