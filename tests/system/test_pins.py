@@ -189,7 +189,7 @@ print(json.dumps([before, row(), said]))
         fd = os.open(links, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self.refused(f'{links} is locked by another process', 'fuser -v')
+        self.refused(f'{links} is locked by another process', 'fuser -v', 'waiting 22 s at most for the lock')
 
 
 if __name__ == '__main__':

@@ -185,12 +185,18 @@ static int lock_dir(struct pins *p, int fd)
 {
 	const struct timespec step = { .tv_nsec = 20000000 };
 	const double until_s = now_s() + LOCK_S;
+	bool said = false;
 
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		const int error = errno;
 
 		if (error != EWOULDBLOCK || holder(p) || now_s() > until_s)
 			return error;
+		if (!said)
+			log_info("waiting %d s at most for the lock of %s: a child of a killed "
+				 "collector may be ending its links",
+				 LOCK_S, p->links);
+		said = true;
 		nanosleep(&step, NULL);
 	}
 	return 0;
