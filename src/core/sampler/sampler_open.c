@@ -261,8 +261,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	place_cpus(s, opts, topo);
 	sampler_fold_reserve(s, opts);
-	sampler_pins_resume(s, opts);
-	ret = open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
+	ret = sampler_pins_resume(s, opts, err) ?: open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);

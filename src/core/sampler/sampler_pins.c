@@ -101,13 +101,19 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 	return ret;
 }
 
-void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
+int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
+	const struct ibs_control *control = &s->state->control;
 	const struct ibs_meta_status *st;
+	struct ledger now;
+	int ret;
 
 	if (!s->adopted)
-		return;
+		return 0;
 	sampler_fold_repair(s);
+	ret = counts_ledger(&s->counts, &now, err);
+	if (ret)
+		return ret;
 	/* decisions for the old selection are invalid */
 	select_renew(&s->select);
 	st = &pins_meta(opts->pins)->status;
@@ -120,21 +126,19 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 					    .throttled = st->throttled,
 					    .went = st->cpus_went,
 					    .came = st->cpus_came };
+	/* what the PMU counted for a killed collector is unseen, if it is known */
+	if (control->pmu_marked == IBS_PMU_ENDED && control->pmu_total > now.seen + s->unseen)
+		s->unseen = control->pmu_total - now.seen;
+	return 0;
 }
 
 int sampler_pins_start(struct sampler *s, struct err *err)
 {
-	const struct ibs_control *control = &s->state->control;
 	struct ledger now;
 	int ret = s->adopted ? counts_ledger(&s->counts, &now, err) : 0;
 
-	if (!ret && s->adopted) {
-		/* what the PMU counted for a killed collector is unseen, if it is known */
-		if (control->pmu_marked == IBS_PMU_ENDED &&
-		    control->pmu_total > now.seen + s->unseen)
-			s->unseen = control->pmu_total - now.seen;
+	if (!ret && s->adopted)
 		s->pmu_samples_before = (s->seen_before = now.seen) + s->unseen;
-	}
 	/* before events are enabled: whoever kills this collector, the next one knows */
 	if (!ret)
 		sampler_pins_mark(s);

@@ -137,7 +137,7 @@ struct sampler_fold_maps {
  * opts->pins.
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
-void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
+int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 
 /* Open the events, disabled, with the program attached if needed. Not for TWIN and LOAD. */
