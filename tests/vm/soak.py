@@ -55,9 +55,8 @@ class Stretch:
         self.rest = self.delivered - self.seen - self.unseen
         # of one that was killed, which this one may have seen: on each CPU an interrupt can be on its way
         self.of_before = min(CPUS, max(0, before.rest)) if before else 0
-        # while the PMU is shared the collector cannot know what is unseen; beside CPUs that go and come, a takeover
-        # that is killed loses a sample of 10,000 at times
-        self.unknown = sum(3 * (l.call.activity == 'share') + CPUS * (l.call.end == 'early') for l in lives)
+        # while the PMU is shared the collector cannot know what is unseen
+        self.unknown = sum(3 * (l.call.activity == 'share') for l in lives)
 
 
 class Soak(guest.Guest):
