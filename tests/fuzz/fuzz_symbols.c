@@ -189,6 +189,28 @@ static void check_inlined(struct elf_file *o, uint64_t offset)
 	}
 }
 
+/* The offsets of a span have one name, and the same is inlined at both ends. */
+static void check_span(struct elf_file *o, uint64_t offset)
+{
+	struct types_inlined f = {}, other = {};
+	struct elf_file_span span, unused;
+	const char *name = elf_file_symbol(o, offset, &span), *same;
+
+	need(offset >= span.from && offset < span.until);
+	elf_file_inlined(o, offset, false, 0, &f);
+	elf_file_inlined_span(o, offset, &span);
+	need(offset >= span.from && offset < span.until);
+	for (int i = 0; i < 2; i++) {
+		uint64_t end = i ? span.until - 1 : span.from;
+
+		same = elf_file_symbol(o, end, &unused);
+		need(name == same);
+		elf_file_inlined(o, end, false, 0, &other);
+		/* behind a limit nothing is known any more */
+		need(f.id == other.id || elf_file_problem(o));
+	}
+}
+
 static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
 {
 	const struct elf_file_opts opts = { .debug_dir = debug_dir, .trusted = true };
@@ -209,7 +231,8 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 	need(d != NULL);
 	elf_file_is_go(o);
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
-		const char *name = elf_file_symbol(o, i);
+		struct elf_file_span span;
+		const char *name = elf_file_symbol(o, i, &span);
 		struct type_access access;
 
 		/* instructions begin anywhere */
@@ -218,6 +241,7 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 			elf_file_type(o, k, &access);
 			check_access(o, &access);
 			check_inlined(o, k);
+			check_span(o, k);
 		}
 		elf_file_variable_type(o, i & ~4095ul, false, i, 4, &access);
 		check_access(o, &access);

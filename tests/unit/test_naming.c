@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -21,6 +22,7 @@
 #include "naming/code_map.h"
 #include "naming/confine.h"
 #include "naming/demangle.h"
+#include "naming/elf_file.h"
 #include "naming/naming.h"
 #include "naming/naming_wire.h"
 
@@ -93,6 +95,27 @@ static void make_program(const char *path, __u64 n)
 	assert_int_equal(pwrite(fd, sections, sizeof(sections), end + sizeof(names)),
 			 sizeof(sections));
 	close(fd);
+}
+
+#define DEAR_SYMBOLS 500000
+
+/* One that takes long to read on any machine: many of its symbols are functions, which are sorted. */
+static void make_dear_program(const char *path)
+{
+	const Elf64_Sym other = {
+		1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0, TEXT, BASE + 0x800, 16
+	};
+	const size_t bytes = DEAR_SYMBOLS * sizeof(other);
+	Elf64_Sym *all = malloc(bytes);
+	int fd;
+
+	make_program(path, 1900000);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	for (int i = 0; i < DEAR_SYMBOLS; i++)
+		all[i] = other;
+	assert_int_equal(pwrite(fd, all, bytes, 0x2000 + 2 * sizeof(other)), bytes);
+	close(fd);
+	free(all);
 }
 
 static struct object *open_at(struct naming *n, const char *path, char why[160])
@@ -343,6 +366,82 @@ static void test_too_many_symbols(void **state)
 	naming_memory_free(memory);
 }
 
+/* An answer holds for all of a function, which then costs one question, and for nothing around it. */
+static void test_span(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	struct object *o;
+
+	(void)state;
+	make_program(path_of("span"), 2);
+	o = must_open(n, path_of("span"));
+	assert_string_equal(symbol_at(o, 0x1008), "target");
+	naming_end(n); /* no more questions */
+	assert_string_equal(symbol_at(o, 0x1000), "target");
+	assert_string_equal(symbol_at(o, 0x100f), "target");
+	assert_null(symbol_at(o, 0xfff));
+	assert_null(symbol_at(o, 0x1010));
+	assert_non_null(object_problem(o));
+	object_close(o);
+	naming_free(n);
+}
+
+static __u64 inlined_at(struct elf_file *o, __u64 offset)
+{
+	struct types_inlined f;
+
+	return elf_file_inlined(o, offset, false, 0, &f) ? f.id : 0;
+}
+
+#define SPAN_BYTES 65536
+
+/* Where the code of this program is in its file. */
+static int find_own_code(struct dl_phdr_info *info, size_t size, void *out)
+{
+	struct elf_file_span *code = out;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
+			*code = (struct elf_file_span){ p->p_offset, p->p_offset + p->p_filesz };
+	}
+	return 1; /* the first object is the program */
+}
+
+/* Each offset of a span has the name and the inlined function of the first one; with the code of this program. */
+static void test_span_of_inlined(void **state)
+{
+	const struct elf_file_opts opts = { .trusted = true };
+	struct elf_file_span code, span, unused;
+	unsigned int inlined = 0, spans = 0;
+	__u64 at, id;
+	char why[160];
+	struct elf_file *o = elf_file_open("/proc/self/exe", NULL, 0, &opts, why, sizeof(why));
+	const char *name;
+
+	(void)state;
+	assert_non_null(o);
+	dl_iterate_phdr(find_own_code, &code);
+	code.from += (code.until - code.from) / 2; /* behind the test's own */
+	for (at = code.from; at < code.until && at - code.from < SPAN_BYTES;
+	     at = span.until, spans++) {
+		name = elf_file_symbol(o, at, &span);
+		id = inlined_at(o, at);
+		elf_file_inlined_span(o, at, &span);
+		assert_in_range(at, span.from, span.until - 1);
+		for (__u64 i = span.from; i < span.until && i < code.until; i++) {
+			assert_ptr_equal(elf_file_symbol(o, i, &unused), name);
+			assert_int_equal(inlined_at(o, i), id);
+		}
+		inlined += id != 0;
+	}
+	assert_true(spans > 100);
+	assert_true(inlined > 10);
+	elf_file_close(o);
+}
+
 /* --- attempts --- */
 
 static struct object *must_defer(struct naming *n, const char *path)
@@ -363,7 +462,7 @@ static void test_attempts(void **state)
 	double cost_s;
 
 	(void)state;
-	make_program(path_of("dear"), 1900000);
+	make_dear_program(path_of("dear"));
 	make_program(path_of("cheap"), 2);
 	naming_limit_attempt(n, 0);
 	dear = must_defer(n, path_of("dear"));
@@ -927,6 +1026,8 @@ int main(void)
 		cmocka_unit_test(test_hostile_code_maps),
 		cmocka_unit_test(test_code_map_files),
 		cmocka_unit_test(test_code_map_again),
+		cmocka_unit_test(test_span),
+		cmocka_unit_test(test_span_of_inlined),
 		cmocka_unit_test(test_attempts),
 		cmocka_unit_test(test_time),
 	};

@@ -318,20 +318,58 @@ const char *elf_file_demangled(struct elf_file *o, const char *name)
 	return *out ? out : NULL;
 }
 
-const char *elf_file_symbol(struct elf_file *o, __u64 offset)
+void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge)
 {
+	if (edge <= at && edge > span->from)
+		span->from = edge;
+	else if (edge > at && edge < span->until)
+		span->until = edge;
+}
+
+/* Narrow a span of offsets to those of which elf_file_address() adds the same. */
+static void narrow_to_segment(const struct elf_file *o, __u64 offset, struct elf_file_span *span)
+{
+	GElf_Phdr ph;
+	size_t n;
+
+	for (size_t i = 0; !elf_getphdrnum(o->elf, &n) && i < n; i++) {
+		if (!gelf_getphdr(o->elf, i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		elf_file_narrow(span, offset, ph.p_offset);
+		elf_file_narrow(span, offset, ph.p_offset + ph.p_filesz);
+	}
+}
+
+/* Edges of addresses may lie before offset 0. */
+static void narrow_by_addresses(struct elf_file_span *span, __u64 offset, __u64 addr,
+				const struct elf_file_span *of)
+{
+	if (addr - of->from < offset - span->from)
+		span->from = offset - (addr - of->from);
+	if (of->until - addr < span->until - offset)
+		span->until = offset + (of->until - addr);
+}
+
+const char *elf_file_symbol(struct elf_file *o, __u64 offset, struct elf_file_span *span)
+{
+	struct elf_file_span around = { 0, ~0ULL };
 	const struct named *f = NULL;
 	__u64 addr;
 
-	if (elf_file_address(o, offset, &addr))
-		f = elf_file_find(o, &o->functions, addr);
+	*span = (struct elf_file_span){ 0, ~0ULL };
+	narrow_to_segment(o, offset, span);
+	if (!elf_file_address(o, offset, &addr))
+		return NULL;
+	f = elf_file_find(o, &o->functions, addr, &around);
+	narrow_by_addresses(span, offset, addr, &around);
 	return f ? f->name : NULL;
 }
 
 bool elf_file_function(struct elf_file *o, __u64 offset, struct elf_file_function *out, __u64 *at)
 {
-	const struct named *f =
-		elf_file_address(o, offset, at) ? elf_file_find(o, &o->functions, *at) : NULL;
+	const struct named *f = elf_file_address(o, offset, at)
+					? elf_file_find(o, &o->functions, *at, ANY_ADDRESS)
+					: NULL;
 
 	if (!f)
 		return false;
@@ -345,7 +383,7 @@ bool elf_file_function(struct elf_file *o, __u64 offset, struct elf_file_functio
 
 const char *elf_file_name(struct elf_file *o, __u64 addr)
 {
-	const struct named *f = elf_file_find(o, &o->functions, addr);
+	const struct named *f = elf_file_find(o, &o->functions, addr, ANY_ADDRESS);
 
 	return f && f->addr == addr ? f->name : NULL;
 }
@@ -408,7 +446,7 @@ bool elf_file_variable(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,
 
 	if (!variable_address(o, pgoff, exec, offset, &addr))
 		return false;
-	v = elf_file_find(o, &o->variables, addr);
+	v = elf_file_find(o, &o->variables, addr, ANY_ADDRESS);
 	*name = v ? v->name : NULL;
 	*at = v ? addr - v->addr : 0;
 	return true;
@@ -472,6 +510,17 @@ bool elf_file_inlined(struct elf_file *o, __u64 at, bool is_address, unsigned in
 			 "its debug information exceeds a limit; inlined functions are missing");
 	o->inlined_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began;
 	return found;
+}
+
+void elf_file_inlined_span(struct elf_file *o, __u64 offset, struct elf_file_span *span)
+{
+	struct elf_file_span around = { 0, ~0ULL };
+	__u64 addr;
+
+	if (!has_inlined_time(o) || !types_of(o) || !elf_file_address(o, offset, &addr))
+		return;
+	types_inlined_span(o->types, addr, &around.from, &around.until);
+	narrow_by_addresses(span, offset, addr, &around);
 }
 
 void elf_file_variable_type(struct elf_file *o, __u64 pgoff, bool exec, __u64 offset,

@@ -37,8 +37,14 @@ struct elf_file {
 	char problem[80];
 };
 
-/* What covers an address, or NULL. */
-const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 addr);
+/* What covers an address, or NULL. @span is narrowed to addresses around it of which that is true. */
+const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 addr,
+				  struct elf_file_span *span);
+
+/* Narrow a span around @at to what is on the same side of an edge. */
+void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge);
+
+#define ANY_ADDRESS (&(struct elf_file_span){ 0, ~0ULL })
 
 /* Where the linker put what is at an offset in the file. Return: false if nowhere. */
 bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr);

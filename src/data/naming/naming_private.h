@@ -49,6 +49,14 @@ struct answer {
 	const char *text[3]; /* the last one is text 3 of the reply */
 };
 
+/* Offsets in a file with the same name. */
+struct name_span {
+	__u64 from, until; /* the end is excluded */
+	__u64 inlined;	   /* id of the innermost function that was inlined there; 0: none */
+	bool has_inlined;  /* it was asked for */
+	const char *text[2];
+};
+
 struct object {
 	struct naming *naming;
 	struct naming_root root;
@@ -73,6 +81,8 @@ struct object {
 	struct answer *answers;
 	size_t n_answers, room;
 	struct u64_map answer_of; /* by hash of the question */
+	struct name_span *spans;  /* by `from`; of a well-formed file they do not overlap */
+	size_t n_spans, spans_room;
 	struct inlined **inlined;
 	size_t n_inlined, inlined_room;
 	/* by id; by offset, and by address, the innermost one or NOT_INLINED */

@@ -22,9 +22,10 @@ extern const char naming_worker[];
 #define NAMING_DEBUG_DIR "/usr/lib/debug"
 
 enum naming_op {
-	NAMING_OPEN,	      /* text: path, debug directory, flag: NAMING_* bits */
-	NAMING_CLOSE,	      /* no reply */
-	NAMING_SYMBOL,	      /* a: offset; with the flag v[0]: id of NAMING_INLINED, 0: none */
+	NAMING_OPEN,  /* text: path, debug directory, flag: NAMING_* bits */
+	NAMING_CLOSE, /* no reply */
+	/* a: offset; with the flag v[0]: id of NAMING_INLINED, 0: none; v[1] and v[2]: offsets with the same answer */
+	NAMING_SYMBOL,
 	NAMING_VARIABLE,      /* a: pgoff, b: offset, flag: exec */
 	NAMING_VARIABLE_TYPE, /* as well, size */
 	NAMING_CODE_TYPE,     /* a: address */

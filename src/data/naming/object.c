@@ -131,6 +131,7 @@ void object_close(struct object *o)
 	free_inlined(o);
 	u64_map_free(&o->answer_of);
 	free(o->answers);
+	free(o->spans);
 	free(o->path);
 	free(o);
 }
@@ -266,18 +267,82 @@ static struct object_name name_of(const struct answer *reply)
 		     : (struct object_name){};
 }
 
+/* Return: the number of spans that begin at or before an offset. */
+static size_t spans_before(const struct object *o, __u64 offset)
+{
+	size_t lo = 0, hi = o->n_spans;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (o->spans[mid].from <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Return: the name at an offset, if a span is known to have it, or NULL. */
+static const struct name_span *known_span(const struct object *o, __u64 offset, bool inlined)
+{
+	size_t n = spans_before(o, offset);
+	const struct name_span *s = n ? &o->spans[n - 1] : NULL;
+
+	return s && offset < s->until && s->has_inlined >= inlined ? s : NULL;
+}
+
+/* The worker may send any: then it is of this offset alone. */
+static const struct name_span *add_span(struct object *o, __u64 offset, bool inlined,
+					const struct answer *a)
+{
+	const bool valid = offset >= a->v[1] && offset < a->v[2];
+	const struct name_span s = { .from = valid ? a->v[1] : offset,
+				     .until = valid ? a->v[2] : offset + 1,
+				     .inlined = inlined ? a->v[0] : 0,
+				     .has_inlined = inlined,
+				     .text = { a->text[0], a->text[1] } };
+	size_t at;
+
+	if (o->n_spans >= ANSWERS_MAX)
+		o->n_spans = 0;
+	at = spans_before(o, s.from);
+	/* the same one, now with what is inlined there */
+	if (at && o->spans[at - 1].from == s.from) {
+		o->spans[at - 1] = s;
+		return &o->spans[at - 1];
+	}
+	array_reserve(o->spans, o->spans_room, o->n_spans + 1);
+	memmove(&o->spans[at + 1], &o->spans[at], (o->n_spans++ - at) * sizeof(s));
+	o->spans[at] = s;
+	return &o->spans[at];
+}
+
+/* Return: NULL if nothing is known any more; else valid until the next question. */
+static const struct name_span *span_of(struct object *o, __u64 offset, bool inlined)
+{
+	const struct name_span *s = known_span(o, offset, inlined);
+	const struct answer question = { .op = NAMING_SYMBOL, .a = offset, .flag = inlined }, *a;
+
+	if (s && is_kept(&question) && o->spent_ns > KEPT_S * 1e9)
+		naming_keep(o->naming->opts.memory, o, offset, s->text);
+	if (s)
+		return s;
+	a = ask(o, question);
+	return a ? add_span(o, offset, inlined, a) : NULL;
+}
+
 bool object_symbol(struct object *o, __u64 offset, struct object_name *out)
 {
 	const bool inlined = o->naming->asks_inlined && !o->code_list;
-	const struct answer *reply =
-		ask(o, (struct answer){ .op = NAMING_SYMBOL, .a = offset, .flag = inlined });
+	const struct name_span *s = span_of(o, offset, inlined);
 	__u32 known = NOT_INLINED;
 
-	if (reply && reply->v[0])
-		known = u64_map_get(&o->inlined_of, reply->v[0]);
-	if (reply && inlined && known != U64_MAP_NONE)
+	if (s && s->inlined)
+		known = u64_map_get(&o->inlined_of, s->inlined);
+	if (s && inlined && known != U64_MAP_NONE)
 		put_inlined(&o->inlined_at[0], offset, known);
-	*out = name_of(reply);
+	*out = s ? (struct object_name){ s->text[0], s->text[1] } : (struct object_name){};
 	return out->name;
 }
 

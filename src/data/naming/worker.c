@@ -250,11 +250,16 @@ static void variable(struct elf_file *o)
 
 static void symbol(struct elf_file *o)
 {
+	struct elf_file_span span;
 	struct types_inlined call;
 
-	put_name(o, elf_file_symbol(o, request.a));
+	put_name(o, elf_file_symbol(o, request.a, &span));
 	if (request.flag && elf_file_inlined(o, request.a, false, 0, &call))
 		reply.v[0] = call.id;
+	if (request.flag)
+		elf_file_inlined_span(o, request.a, &span);
+	reply.v[1] = span.from;
+	reply.v[2] = span.until;
 }
 
 static void inlined(struct elf_file *o)

@@ -108,6 +108,9 @@ struct types_inlined {
  */
 bool types_inlined(struct types *t, __u64 addr, unsigned int level, struct types_inlined *out);
 
+/* Narrow [*from, *until), which contains @addr, to addresses of which types_inlined() says the same. */
+void types_inlined_span(struct types *t, __u64 addr, __u64 *from, __u64 *until);
+
 /* Did the file's debug information exceed a limit? Then answers may be missing. */
 bool types_is_exhausted(const struct types *t);
 

@@ -201,3 +201,23 @@ bool types_inlined(struct types *t, __u64 addr, unsigned int level, struct types
 		out->into = 0;
 	return true;
 }
+
+void types_inlined_span(struct types *t, __u64 addr, __u64 *from, __u64 *until)
+{
+	const struct inlinings *all = &t->inlined;
+	const struct inlined_code *code;
+	enum type_kind why;
+	Dwarf_Die unit;
+	const struct span *function = types_code(t, addr, &unit, &why);
+
+	types_narrow(&t->units, addr, from, until);
+	types_narrow(&t->functions, addr, from, until);
+	if (!function)
+		return;
+	code = code_of(t, function);
+	for (size_t i = code->from; i < code->end; i++) {
+		const struct span piece = { .lo = all->span[i].lo, .hi = all->span[i].hi };
+
+		types_narrow(&(struct spans){ (struct span *)&piece, 1, 1 }, addr, from, until);
+	}
+}

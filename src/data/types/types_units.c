@@ -64,8 +64,8 @@ static void sort_spans(struct spans *s)
 		qsort(s->v, s->n, sizeof(*s->v), compare_spans);
 }
 
-/* The last span that begins at or before an address, or NULL. */
-static const struct span *find_span(const struct spans *s, __u64 addr)
+/* The number of spans that begin at or before an address. */
+static size_t spans_before(const struct spans *s, __u64 addr)
 {
 	size_t lo = 0, hi = s->n;
 
@@ -77,7 +77,35 @@ static const struct span *find_span(const struct spans *s, __u64 addr)
 		else
 			hi = mid;
 	}
-	return lo && addr < s->v[lo - 1].hi ? &s->v[lo - 1] : NULL;
+	return lo;
+}
+
+/* The span of an address, or NULL; of several the one that begins last. */
+static const struct span *find_span(const struct spans *s, __u64 addr)
+{
+	size_t n = spans_before(s, addr);
+
+	return n && addr < s->v[n - 1].hi ? &s->v[n - 1] : NULL;
+}
+
+static void narrow_at(__u64 addr, __u64 edge, __u64 *from, __u64 *until)
+{
+	if (edge <= addr && edge > *from)
+		*from = edge;
+	else if (edge > addr && edge < *until)
+		*until = edge;
+}
+
+void types_narrow(const struct spans *s, __u64 addr, __u64 *from, __u64 *until)
+{
+	size_t next = spans_before(s, addr);
+
+	if (next < s->n)
+		narrow_at(addr, s->v[next].lo, from, until);
+	if (!next)
+		return;
+	narrow_at(addr, s->v[next - 1].lo, from, until);
+	narrow_at(addr, s->v[next - 1].hi, from, until);
 }
 
 /* --- variables --- */
