@@ -318,14 +318,6 @@ const char *elf_file_demangled(struct elf_file *o, const char *name)
 	return *out ? out : NULL;
 }
 
-void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge)
-{
-	if (edge <= at && edge > span->from)
-		span->from = edge;
-	else if (edge > at && edge < span->until)
-		span->until = edge;
-}
-
 /* Narrow a span of offsets to those of which elf_file_address() adds the same. */
 static void narrow_to_segment(const struct elf_file *o, __u64 offset, struct elf_file_span *span)
 {

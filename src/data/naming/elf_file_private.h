@@ -42,7 +42,13 @@ const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 add
 				  struct elf_file_span *span);
 
 /* Narrow a span around @at to what is on the same side of an edge. */
-void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge);
+static inline void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge)
+{
+	if (edge <= at && edge > span->from)
+		span->from = edge;
+	else if (edge > at && edge < span->until)
+		span->until = edge;
+}
 
 #define ANY_ADDRESS (&(struct elf_file_span){ 0, ~0ULL })
 
