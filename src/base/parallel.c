@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "parallel.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #define STACK_BYTES (256 << 10)
 
@@ -38,20 +36,18 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the first thread, which waits for them. */
-static unsigned int start(struct parallel *p, pthread_t *thread, unsigned int n)
+bool parallel_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
-	unsigned int started = 0;
 	pthread_attr_t attr;
 	sigset_t all, before;
+	bool started;
 
 	if (pthread_attr_init(&attr))
-		return 0;
+		return false;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < n && !pthread_create(&thread[started], &attr, work, p))
-		started++;
+	started = !pthread_create(thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return started;
@@ -61,8 +57,10 @@ void parallel_for(size_t n, size_t part, void (*cb)(void *ctx, size_t from, size
 {
 	struct parallel p = { .n = n, .part = part, .work = cb, .ctx = ctx };
 	pthread_t thread[PARALLEL_MAX];
-	unsigned int threads = n > part ? start(&p, thread, parallel_count() - 1) : 0;
+	unsigned int threads = 0, want = n > part ? parallel_count() - 1 : 0;
 
+	while (threads < want && parallel_thread(&thread[threads], work, &p))
+		threads++;
 	work(&p);
 	while (threads)
 		pthread_join(thread[--threads], NULL);

@@ -3,6 +3,8 @@
 #ifndef IBSCOPE_PARALLEL_H
 #define IBSCOPE_PARALLEL_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PARALLEL_MAX 8
@@ -21,5 +23,8 @@ unsigned int parallel_count(void);
  */
 void parallel_for(size_t n, size_t part, void (*work)(void *ctx, size_t from, size_t to),
 		  void *ctx);
+
+/* Start a thread that gets no signals: those are for the first one. Its stack has 256 KiB. Return: false if there is none. */
+bool parallel_thread(pthread_t *thread, void *(*work)(void *arg), void *arg);
 
 #endif

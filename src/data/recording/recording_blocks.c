@@ -273,6 +273,35 @@ static int check_expansion(struct recording_blocks *b, struct err *err)
 	return trace_check_expansion(b->packed, b->expanded, err);
 }
 
+/* The block is not damaged. */
+static void accept(struct recording_blocks *b)
+{
+	const __u64 begin = b->at;
+
+	b->at = begin + sizeof(b->head) + b->head.bytes;
+	b->peeked = false;
+	b->file = b->head.file;
+	b->knows_file = true;
+	b->damage.bytes += begin - b->good_end;
+	b->good_end = b->at;
+}
+
+int recording_blocks_pass(struct recording_blocks *b, struct err *err)
+{
+	int ret = check_expansion(b, err);
+
+	if (!ret)
+		accept(b);
+	return ret;
+}
+
+bool recording_blocks_next(struct recording_blocks *b, struct recording_block *head, __u64 *offset)
+{
+	*offset = b->at;
+	return !b->peeked && b->at < b->size &&
+	       read_head(b, b->at, head, &(struct err){}) == sizeof(*head) && head_ok(b, head);
+}
+
 int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err)
 {
 	__u64 begin = b->at, end = begin + sizeof(b->head) + b->head.bytes;
@@ -299,14 +328,11 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 	wrong = data ? unpack(b, data) : NULL;
 	if (wrong)
 		count_damaged(b, wrong);
-	b->at = end;
 	if (wrong)
-		return 0;
-	b->file = b->head.file;
-	b->knows_file = true;
-	b->damage.bytes += begin - b->good_end;
-	b->good_end = end;
-	return 1;
+		b->at = end;
+	else
+		accept(b);
+	return !wrong;
 }
 
 void recording_blocks_reject(struct recording_blocks *b, const char *reason)

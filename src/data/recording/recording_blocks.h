@@ -74,6 +74,13 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
  */
 int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err);
 
+/*
+ * For who reads the data of blocks himself: the head of the block after those taken, if it is intact. Then, once
+ * recording_blocks_peek() said the same: advance over that block, of which all is undamaged. Return: 0 or a negative errno.
+ */
+bool recording_blocks_next(struct recording_blocks *b, struct recording_block *head, __u64 *offset);
+int recording_blocks_pass(struct recording_blocks *b, struct err *err);
+
 /* Count the last block as damaged, because its contents are invalid. */
 void recording_blocks_reject(struct recording_blocks *b, const char *reason);
 

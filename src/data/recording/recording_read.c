@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording.h"
 
+#include "recording_ahead.h"
 #include "recording_blocks.h"
 #include "recording_columns.h"
 #include "recording_events.h"
@@ -18,7 +19,7 @@ struct stack {
 
 /* The samples of a block; `next` is the next one to return. */
 struct samples {
-	struct recording_columns columns;
+	struct recording_columns *columns;
 	unsigned int next;
 	__u64 offset;
 	unsigned int pmu; /* their event; trace_info.n_pmus: unknown */
@@ -35,6 +36,8 @@ struct reader {
 	struct ibs_cpu cpu;
 
 	struct samples op, fetch;
+	struct recording_ahead *ahead; /* NULL: none; see AHEAD_BYTES */
+	bool tried_ahead;
 	bool may_pair; /* the last block was ibs_op: the next may have fetches of the same time */
 
 	/* events of a block, to be merged with samples by time */
@@ -76,8 +79,11 @@ static void recording_close_reader(struct trace *t)
 {
 	struct reader *r = (struct reader *)t;
 
+	recording_ahead_free(r->ahead);
 	recording_blocks_close(&r->blocks);
 	free_stacks(r);
+	free(r->op.columns);
+	free(r->fetch.columns);
 	free(r->events);
 	close(r->blocks.fd);
 	free(r);
@@ -144,6 +150,8 @@ static int recording_open_reader(int fd, __u64 offset, __u64 bytes, struct trace
 	struct reader *r = xcalloc(1, sizeof(*r));
 	int ret = recording_blocks_open(fd, offset, bytes, &r->blocks, err);
 
+	r->op.columns = xcalloc(1, sizeof(*r->op.columns));
+	r->fetch.columns = xcalloc(1, sizeof(*r->fetch.columns));
 	ret = ret ?: find_meta(r, err);
 	r->trace.total = r->blocks.size;
 	if (ret)
@@ -233,26 +241,75 @@ static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes
 	return 0;
 }
 
-static int take_samples(struct reader *r, struct samples *s, const struct recording_block *h,
-			const unsigned char *data, __u64 offset)
+/* @wrong: why the columns cannot be used, or NULL */
+static int take_columns(struct reader *r, struct samples *s, const char *wrong, __u64 offset)
 {
 	const __u32 raw = 1u << RECORDING_COLUMN_RAW_BYTES | 1u << RECORDING_COLUMN_RAW_CAPS;
-	const char *wrong;
 
-	wrong = recording_columns_decode(&s->columns, h->entries, data, h->raw_bytes);
-	if (!wrong && (s->columns.present & raw) && (s->columns.present & raw) != raw)
+	if (!wrong && (s->columns->present & raw) && (s->columns->present & raw) != raw)
 		wrong = "it lacks a column";
 	if (!wrong && s->pmu == r->trace.info.n_pmus)
 		wrong = "the description of the recording has no event of these samples";
 	s->next = 0;
 	s->offset = offset;
 	if (!wrong) {
-		if (s->columns.present & 1u << RECORDING_COLUMN_REPLACED)
-			count_replaced(r, s->columns.v[RECORDING_COLUMN_REPLACED][0], r->replaced);
+		if (s->columns->present & 1u << RECORDING_COLUMN_REPLACED)
+			count_replaced(r, s->columns->v[RECORDING_COLUMN_REPLACED][0], r->replaced);
 		return 0;
 	}
-	s->columns.n = 0;
+	s->columns->n = 0;
 	return reject(r, wrong);
+}
+
+static int take_samples(struct reader *r, struct samples *s, const struct recording_block *h,
+			const unsigned char *data, __u64 offset)
+{
+	return take_columns(
+		r, s, recording_columns_decode(s->columns, h->entries, data, h->raw_bytes), offset);
+}
+
+/* A smaller recording is read before another thread would have begun. */
+#define AHEAD_BYTES (1u << 20)
+
+static bool has_samples(const struct recording_block *h)
+{
+	return h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES;
+}
+
+static __u64 data_at(const struct reader *r, __u64 offset)
+{
+	return r->blocks.base + offset + sizeof(struct recording_block);
+}
+
+/* Have the block after this one decoded. */
+static void begin_ahead(struct reader *r)
+{
+	struct recording_block h;
+	__u64 offset;
+
+	if (!r->tried_ahead && r->trace.total >= AHEAD_BYTES)
+		r->ahead = recording_ahead_new(r->blocks.fd);
+	r->tried_ahead = true;
+	if (r->ahead && recording_blocks_next(&r->blocks, &h, &offset) && has_samples(&h))
+		recording_ahead_begin(r->ahead, data_at(r, offset), &h);
+}
+
+/* Return: 1 if another thread has decoded the samples; 0; or a negative errno with @err. */
+static int take_ahead(struct reader *r, const struct recording_block *h, __u64 offset,
+		      struct err *err)
+{
+	struct samples *s = h->type == RECORDING_SAMPLES ? &r->op : &r->fetch;
+	int ret;
+
+	if (!r->ahead || !has_samples(h) ||
+	    !recording_ahead_take(r->ahead, data_at(r, offset), h, &s->columns))
+		return 0;
+	ret = recording_blocks_pass(&r->blocks, err);
+	if (ret)
+		return ret;
+	r->may_pair = h->type == RECORDING_SAMPLES;
+	take_columns(r, s, NULL, offset);
+	return 1;
 }
 
 static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes, bool end)
@@ -272,11 +329,13 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
 		      struct err *err)
 {
-	const bool samples = h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES;
-	const bool skips = samples && r->trace.skips_samples;
+	const bool skips = has_samples(h) && r->trace.skips_samples;
 	const unsigned char *data;
-	int ret = recording_blocks_take(&r->blocks, skips ? NULL : &data, err);
+	int ret = skips ? 0 : take_ahead(r, h, offset, err);
 
+	if (ret)
+		return ret;
+	ret = recording_blocks_take(&r->blocks, skips ? NULL : &data, err);
 	if (ret <= 0 || skips)
 		return ret;
 	r->may_pair = h->type == RECORDING_SAMPLES;
@@ -298,62 +357,6 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 	}
 }
 
-/* Fill in the members that both kinds of record share, from the registers. */
-static void set_common(struct trace_event *ev, __u32 tgid, __u32 tid, __u32 cpu, __u64 cgroup_id)
-{
-	struct trace_sample *s = &ev->sample;
-
-	s->tgid = tgid;
-	s->tid = tid;
-	s->cpu = cpu;
-	s->has_task = s->has_cpu = true;
-	s->cgroup_id = cgroup_id;
-	if (ev->kind == TRACE_SAMPLE_FETCH) {
-		s->ip = s->fetch.reg[IBS_FETCH_LINADDR];
-		s->has_ip = s->ip; /* erratum 1197 */
-	} else {
-		s->ip = s->op.reg[IBS_OP_RIP];
-		s->has_ip = ibs_op_valid_rip(&s->op);
-	}
-	s->kernel = s->has_ip && (__s64)s->ip < 0;
-}
-
-void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct trace_event *out)
-{
-	struct trace_sample *s = &out->sample;
-
-	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
-	if (ibs_record_is_fetch(rec)) {
-		out->kind = TRACE_SAMPLE_FETCH;
-		s->fetch.cpu = cpu;
-		s->fetch.nregs = cpu.caps & IBS_CAPS_FETCHCTLEXTD ? (int)IBS_FETCH_REG_N
-								  : (int)IBS_FETCH_REG_FIXED;
-		s->fetch.present = (1u << s->fetch.nregs) - 1;
-		ibs_record_fetch_regs(rec, s->fetch.reg);
-	} else {
-		s->op.cpu = cpu;
-		s->op.nregs = IBS_OP_REG_FIXED;
-		s->op.present = ((1u << IBS_OP_REG_FIXED) - 1) & ~(1u << IBS_OP_CTL);
-		ibs_record_regs(rec, s->op.reg);
-	}
-	set_common(out, rec->tgid, rec->tid, ibs_record_cpu(rec), rec->cgroup_id);
-}
-
-int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out)
-{
-	struct trace_sample *s = &out->sample;
-	int ret;
-
-	*out = (struct trace_event){ .kind = rec->fetch ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP,
-				     .time = rec->time };
-	ret = rec->fetch ? ibs_fetch_parse_raw(&rec->caps, rec->bytes, quirks, &s->fetch)
-			 : ibs_op_parse_raw(&rec->caps, rec->bytes, quirks, &s->op);
-	set_common(out, rec->tgid, rec->tid, rec->cpu, rec->cgroup_id);
-	if (ret)
-		s->ip = s->has_ip = s->kernel = 0;
-	return ret;
-}
-
 /* A column's value, 0 if the column is missing. */
 static __u64 value(const struct recording_columns *c, unsigned int column, unsigned int i)
 {
@@ -364,7 +367,7 @@ static __u64 value(const struct recording_columns *c, unsigned int column, unsig
 static void emit_record(const struct reader *r, const struct samples *s, unsigned int i,
 			struct trace_event *ev)
 {
-	const struct recording_columns *c = &s->columns;
+	const struct recording_columns *c = s->columns;
 	const bool fetch = s == &r->fetch;
 	struct ibs_record rec = {
 		.time = VALUE(c, TIME, i),
@@ -389,7 +392,7 @@ static void emit_record(const struct reader *r, const struct samples *s, unsigne
 static void emit_raw(const struct reader *r, const struct samples *s, unsigned int i,
 		     struct trace_event *ev)
 {
-	const struct recording_columns *c = &s->columns;
+	const struct recording_columns *c = s->columns;
 	struct ibs_record_raw rec = {
 		.time = VALUE(c, TIME, i),
 		.cgroup_id = VALUE(c, CGROUP, i),
@@ -427,7 +430,7 @@ static void add_stack(struct reader *r, const struct recording_columns *c, unsig
 static void emit_sample(struct reader *r, struct samples *s, struct trace_event *ev)
 {
 	const __u32 task = 1u << RECORDING_COLUMN_TGID | 1u << RECORDING_COLUMN_TID;
-	const struct recording_columns *c = &s->columns;
+	const struct recording_columns *c = s->columns;
 	const __u32 present = c->present;
 	unsigned int i = s->next++;
 
@@ -485,13 +488,13 @@ static void describe_end(struct reader *r)
 
 static __u64 next_time(const struct samples *s)
 {
-	return VALUE(&s->columns, TIME, s->next);
+	return VALUE(s->columns, TIME, s->next);
 }
 
 /* The block with the earliest next sample; NULL if there are none. */
 static struct samples *earliest(struct reader *r)
 {
-	const bool op = r->op.next < r->op.columns.n, fetch = r->fetch.next < r->fetch.columns.n;
+	const bool op = r->op.next < r->op.columns->n, fetch = r->fetch.next < r->fetch.columns->n;
 
 	if (op && fetch)
 		return next_time(&r->fetch) < next_time(&r->op) ? &r->fetch : &r->op;
@@ -532,6 +535,8 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 		ret = take_block(r, &h, offset, err);
 		if (ret < 0)
 			return ret;
+		if (!t->skips_samples)
+			begin_ahead(r);
 	}
 }
 
@@ -545,7 +550,7 @@ static void recording_rewind(struct trace *t)
 	r->ended = r->has_event = false;
 	r->unwritten = r->replaced = 0;
 	r->may_pair = false;
-	r->op.columns.n = r->op.next = r->fetch.columns.n = r->fetch.next = 0;
+	r->op.columns->n = r->op.next = r->fetch.columns->n = r->fetch.next = 0;
 	r->events_bytes = r->next_event = 0;
 }
 
