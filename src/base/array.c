@@ -5,6 +5,7 @@
 #include "exit_status.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,14 @@ const void *out_of_memory_arg;
 
 void out_of_memory(void)
 {
+	static atomic_flag begun = ATOMIC_FLAG_INIT;
+	static _Thread_local bool mine;
+
+	if (mine) /* what runs at exit needs memory, too */
+		_exit(EXIT_FAILED);
+	while (atomic_flag_test_and_set(&begun)) /* another thread ends the process */
+		pause();
+	mine = true;
 	if (out_of_memory_message)
 		out_of_memory_message(out_of_memory_arg);
 	else

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #define STACK_BYTES (256 << 10)
 
@@ -36,7 +39,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-bool parallel_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
+/* Signals are for the first thread, which waits for them. Return: false if there is no thread. */
+static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
@@ -59,9 +63,96 @@ void parallel_for(size_t n, size_t part, void (*cb)(void *ctx, size_t from, size
 	pthread_t thread[PARALLEL_MAX];
 	unsigned int threads = 0, want = n > part ? parallel_count() - 1 : 0;
 
-	while (threads < want && parallel_thread(&thread[threads], work, &p))
+	while (threads < want && start_thread(&thread[threads], work, &p))
 		threads++;
 	work(&p);
 	while (threads)
 		pthread_join(thread[--threads], NULL);
+}
+
+struct parallel_worker {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	void (*job)(void *arg); /* NULL: the last one is done */
+	void *arg;
+	bool ends;
+};
+
+static void *do_jobs(void *arg)
+{
+	struct parallel_worker *w = arg;
+
+	pthread_mutex_lock(&w->mutex);
+	for (;;) {
+		while (!w->job && !w->ends)
+			pthread_cond_wait(&w->changed, &w->mutex);
+		if (!w->job)
+			break;
+		pthread_mutex_unlock(&w->mutex);
+		w->job(w->arg);
+		pthread_mutex_lock(&w->mutex);
+		w->job = NULL;
+		pthread_cond_broadcast(&w->changed);
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return NULL;
+}
+
+struct parallel_worker *parallel_worker_new(void)
+{
+	struct parallel_worker *w = parallel_count() < 2 ? NULL : calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	pthread_mutex_init(&w->mutex, NULL);
+	pthread_cond_init(&w->changed, NULL);
+	if (start_thread(&w->thread, do_jobs, w))
+		return w;
+	free(w);
+	return NULL;
+}
+
+static void wait_locked(struct parallel_worker *w)
+{
+	while (w->job)
+		pthread_cond_wait(&w->changed, &w->mutex);
+}
+
+void parallel_begin(struct parallel_worker *w, void (*job)(void *arg), void *arg)
+{
+	if (!w) {
+		job(arg);
+		return;
+	}
+	pthread_mutex_lock(&w->mutex);
+	wait_locked(w);
+	w->job = job;
+	w->arg = arg;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+void parallel_wait(struct parallel_worker *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->mutex);
+	wait_locked(w);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+void parallel_worker_free(struct parallel_worker *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->mutex);
+	wait_locked(w);
+	w->ends = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->mutex);
+	pthread_join(w->thread, NULL);
+	pthread_mutex_destroy(&w->mutex);
+	pthread_cond_destroy(&w->changed);
+	free(w);
 }

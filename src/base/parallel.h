@@ -3,8 +3,6 @@
 #ifndef IBSCOPE_PARALLEL_H
 #define IBSCOPE_PARALLEL_H
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #define PARALLEL_MAX 8
@@ -24,7 +22,20 @@ unsigned int parallel_count(void);
 void parallel_for(size_t n, size_t part, void (*work)(void *ctx, size_t from, size_t to),
 		  void *ctx);
 
-/* Start a thread that gets no signals: those are for the first one. Its stack has 256 KiB. Return: false if there is none. */
-bool parallel_thread(pthread_t *thread, void *(*work)(void *arg), void *arg);
+/*
+ * A thread that does one job at a time while its owner goes on. Jobs are done in the order in which they were begun.
+ */
+struct parallel_worker;
+
+/* Return: NULL if there is no second CPU, or no thread to be had; then jobs are done at once. */
+struct parallel_worker *parallel_worker_new(void);
+
+/* Begin a job, once the last one is done. */
+void parallel_begin(struct parallel_worker *w, void (*job)(void *arg), void *arg);
+
+/* Wait until the last job is done; what it wrote can be read then. */
+void parallel_wait(struct parallel_worker *w);
+
+void parallel_worker_free(struct parallel_worker *w); /* after its last job */
 
 #endif

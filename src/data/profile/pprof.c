@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "profile.h"
+#include "gzip_out.h"
 #include "pprof_message.h"
 #include "pprof_words.h"
 
 #include "base/utf8.h"
 #include "symbols/chain.h"
 
-#include <fcntl.h>
 #include <ibscope/filter_fields.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #define FRAMES	  (TRACE_STACK_MAX + 1) /* with the mark of a simulation */
 #define TEXT	  1024			/* of a name */
@@ -302,8 +300,7 @@ struct writer {
 	struct message body, part, head;
 	struct u64_map label_of[REPORT_WORDS]; /* strings of the words of each key, */
 	__u32 name_of[REPORT_WORDS];	       /* and of its name */
-	gzFile gz;
-	bool failed;
+	struct gzip_out *out;
 };
 
 static __u32 string_of(struct writer *w, const char *text)
@@ -321,15 +318,15 @@ static void flush(struct writer *w, unsigned int field)
 
 	put_varint(head, field << 3 | 2);
 	put_varint(head, w->body.n);
-	w->failed |= gzwrite(w->gz, head->data, head->n) != (int)head->n ||
-		     (w->body.n && gzwrite(w->gz, w->body.data, w->body.n) != (int)w->body.n);
+	gzip_out_put(w->out, head->data, head->n);
+	gzip_out_put(w->out, w->body.data, w->body.n);
 	head->n = w->body.n = 0;
 }
 
 static void write_number(struct writer *w, unsigned int field, __u64 v)
 {
 	put_number(&w->part, field, v);
-	w->failed |= gzwrite(w->gz, w->part.data, w->part.n) != (int)w->part.n;
+	gzip_out_put(w->out, w->part.data, w->part.n);
 	w->part.n = 0;
 }
 
@@ -564,20 +561,16 @@ static void write_all(struct writer *w, const struct report_head *head)
 
 int pprof_write(struct pprof *p, const struct report_head *head, int fd, struct err *err)
 {
-	struct writer w = { .p = p };
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), ret = 0;
+	struct writer w = { .p = p, .out = gzip_out_new(fd) };
+	int ret;
 
 	pprof_rows_flush(&p->rows);
-	w.gz = copy < 0 ? NULL : gzdopen(copy, "wb");
-	if (!w.gz) {
-		close(copy);
+	if (!w.out)
 		return err_set(err, -ENOMEM, "out of memory for the output");
-	}
-	errno = 0;
 	write_all(&w, head);
-	if (gzclose(w.gz) != Z_OK || w.failed)
-		ret = err_set(err, errno ? -errno : -ENOMEM, "cannot write the profile: %s",
-			      strerror(errno ?: ENOMEM));
+	ret = gzip_out_close(w.out);
+	if (ret)
+		err_set(err, ret, "cannot write the profile: %s", strerror(-ret));
 	intern_free(&w.texts);
 	free(w.body.data);
 	free(w.part.data);

@@ -73,32 +73,72 @@ static void add(struct pprof_rows *r, const struct pprof_row *row, __u64 hash)
 	r->row[r->n++] = *row;
 }
 
-void pprof_rows_flush(struct pprof_rows *r)
+/* At most PPROF_AT_ONCE rows. */
+static void add_some(struct pprof_rows *r, const struct pprof_row *row, unsigned int n)
 {
-	for (unsigned int i = 0; i < r->n_waiting; i++) {
-		const __u32 first = u64_map_get(&r->of, r->hash[i]);
+	__u64 hash[PPROF_AT_ONCE];
+
+	for (unsigned int i = 0; i < n; i++) {
+		hash[i] = hash_of(&row[i]);
+		u64_map_prefetch(&r->of, hash[i]);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		const __u32 first = u64_map_get(&r->of, hash[i]);
 
 		if (first != U64_MAP_NONE)
 			__builtin_prefetch(&r->row[first], 1);
 	}
-	for (unsigned int i = 0; i < r->n_waiting; i++)
-		add(r, &r->waiting[i], r->hash[i]);
+	for (unsigned int i = 0; i < n; i++)
+		add(r, &row[i], hash[i]);
+}
+
+static void add_batch(void *arg)
+{
+	struct pprof_rows *r = arg;
+
+	for (unsigned int i = 0; i < r->n_batch; i += PPROF_AT_ONCE)
+		add_some(r, &r->batch[i],
+			 r->n_batch - i < PPROF_AT_ONCE ? r->n_batch - i : PPROF_AT_ONCE);
+}
+
+static void begin_batch(struct pprof_rows *r)
+{
+	struct pprof_row *done;
+
+	parallel_wait(r->worker);
+	done = r->batch;
+	r->batch = r->waiting;
+	r->n_batch = r->n_waiting;
+	r->waiting = done;
 	r->n_waiting = 0;
+	parallel_begin(r->worker, add_batch, r);
+}
+
+void pprof_rows_flush(struct pprof_rows *r)
+{
+	begin_batch(r);
+	parallel_wait(r->worker);
 }
 
 void pprof_rows_add(struct pprof_rows *r, const struct pprof_row *row)
 {
-	const __u64 hash = hash_of(row);
-
-	u64_map_prefetch(&r->of, hash);
-	r->hash[r->n_waiting] = hash;
+	if (!r->waiting)
+		r->waiting = xcalloc(PPROF_BATCH, sizeof(*r->waiting));
 	r->waiting[r->n_waiting++] = *row;
-	if (r->n_waiting == PPROF_AT_ONCE)
-		pprof_rows_flush(r);
+	if (r->n_waiting < PPROF_BATCH)
+		return;
+	if (!r->batch) {
+		r->batch = xcalloc(PPROF_BATCH, sizeof(*r->batch));
+		r->worker = parallel_worker_new();
+	}
+	begin_batch(r);
 }
 
 void pprof_rows_free(struct pprof_rows *r)
 {
+	parallel_worker_free(r->worker);
+	free(r->waiting);
+	free(r->batch);
 	free(r->row);
 	u64_map_free(&r->of);
 }

@@ -4,6 +4,7 @@
 #define IBSCOPE_PPROF_WORDS_H
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "base/u64_map.h"
 
 /* Things by their words; the numbers of equal ones are the same. */
@@ -24,17 +25,20 @@ struct pprof_row {
 	__u64 samples, latency, remote_latency, cycles, remote_cycles, estimated;
 };
 
-#define PPROF_AT_ONCE 32 /* lookups that wait for memory together */
+#define PPROF_AT_ONCE 32   /* lookups that wait for memory together */
+#define PPROF_BATCH   4096 /* rows of a job */
 
 struct pprof_rows {
+	/* of the worker until its job is done */
 	struct pprof_row *row;
 	size_t n, room;
 	struct u64_map of;
+	struct pprof_row *batch;
+	unsigned int n_batch;
 
-	/* added, but not in `row` yet */
-	struct pprof_row waiting[PPROF_AT_ONCE];
-	__u64 hash[PPROF_AT_ONCE];
+	struct pprof_row *waiting; /* PPROF_BATCH of them; added, but in no batch yet */
 	unsigned int n_waiting;
+	struct parallel_worker *worker;
 };
 
 /* Add up rows of the same labels, stack and service. */

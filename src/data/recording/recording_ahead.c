@@ -3,23 +3,17 @@
 
 #include "base/parallel.h"
 
-#include <pthread.h>
 #include <unistd.h>
 #include <zstd.h>
 
-enum state { IDLE, BEGUN, DONE, ENDS };
-
 struct recording_ahead {
 	int fd;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	enum state state;
+	struct parallel_worker *worker;
 
-	/* of the thread while BEGUN, else of the caller */
+	/* of the worker until its job is done */
 	__u64 at;
 	struct recording_block head;
-	bool ok;
+	bool ok; /* that block is decoded */
 	ZSTD_DCtx *zstd;
 	struct recording_columns *columns;
 	unsigned char stored[RECORDING_BLOCK_MAX], raw[RECORDING_BLOCK_MAX];
@@ -56,83 +50,46 @@ static bool decode(struct recording_ahead *a)
 					 h->raw_bytes);
 }
 
-static void *work(void *arg)
+static void work(void *arg)
 {
 	struct recording_ahead *a = arg;
 
-	pthread_mutex_lock(&a->mutex);
-	while (a->state != ENDS) {
-		if (a->state != BEGUN) {
-			pthread_cond_wait(&a->changed, &a->mutex);
-			continue;
-		}
-		pthread_mutex_unlock(&a->mutex);
-		a->ok = decode(a);
-		pthread_mutex_lock(&a->mutex);
-		a->state = DONE;
-		pthread_cond_broadcast(&a->changed);
-	}
-	pthread_mutex_unlock(&a->mutex);
-	return NULL;
+	a->ok = decode(a);
 }
 
 struct recording_ahead *recording_ahead_new(int fd)
 {
+	struct parallel_worker *worker = parallel_worker_new();
 	struct recording_ahead *a;
 
-	if (parallel_count() < 2)
+	if (!worker)
 		return NULL;
 	a = xcalloc(1, sizeof(*a));
-	a->fd = fd;
+	*a = (struct recording_ahead){ .fd = fd, .worker = worker, .zstd = ZSTD_createDCtx() };
 	a->columns = xcalloc(1, sizeof(*a->columns));
-	a->zstd = ZSTD_createDCtx();
 	if (!a->zstd)
 		out_of_memory();
-	pthread_mutex_init(&a->mutex, NULL);
-	pthread_cond_init(&a->changed, NULL);
-	if (parallel_thread(&a->thread, work, a))
-		return a;
-	ZSTD_freeDCtx(a->zstd);
-	free(a->columns);
-	free(a);
-	return NULL;
-}
-
-static void await(struct recording_ahead *a)
-{
-	while (a->state == BEGUN)
-		pthread_cond_wait(&a->changed, &a->mutex);
-}
-
-static void set_state(struct recording_ahead *a, enum state state)
-{
-	pthread_mutex_lock(&a->mutex);
-	await(a);
-	a->state = state;
-	pthread_cond_broadcast(&a->changed);
-	pthread_mutex_unlock(&a->mutex);
+	return a;
 }
 
 void recording_ahead_begin(struct recording_ahead *a, __u64 at, const struct recording_block *head)
 {
-	set_state(a, IDLE);
+	parallel_wait(a->worker);
 	a->at = at;
 	a->head = *head;
-	set_state(a, BEGUN);
+	parallel_begin(a->worker, work, a);
 }
 
 bool recording_ahead_take(struct recording_ahead *a, __u64 at, const struct recording_block *head,
 			  struct recording_columns **columns)
 {
 	struct recording_columns *decoded = a->columns;
-	bool done;
+	bool ok;
 
-	pthread_mutex_lock(&a->mutex);
-	await(a);
-	done = a->state == DONE && a->ok;
-	a->state = IDLE;
-	pthread_mutex_unlock(&a->mutex);
-	if (!done || a->at != at || memcmp(&a->head, head, sizeof(*head)) != 0)
+	parallel_wait(a->worker);
+	ok = a->ok && a->at == at && !memcmp(&a->head, head, sizeof(*head));
+	a->ok = false;
+	if (!ok)
 		return false;
 	a->columns = *columns;
 	*columns = decoded;
@@ -143,10 +100,7 @@ void recording_ahead_free(struct recording_ahead *a)
 {
 	if (!a)
 		return;
-	set_state(a, ENDS);
-	pthread_join(a->thread, NULL);
-	pthread_mutex_destroy(&a->mutex);
-	pthread_cond_destroy(&a->changed);
+	parallel_worker_free(a->worker);
 	ZSTD_freeDCtx(a->zstd);
 	free(a->columns);
 	free(a);

@@ -40,6 +40,9 @@ void lines_free(struct line_set *s)
 {
 	if (!s)
 		return;
+	parallel_worker_free(s->worker);
+	free(s->waiting);
+	free(s->batch);
 	free(s->access);
 	free(s->out.line);
 	u64_map_free(&s->of);
@@ -100,13 +103,17 @@ static void add_up(struct line_access *sum, const struct line_access *a)
 	sum->last = a->last > sum->last ? a->last : sum->last;
 }
 
-void lines_flush(struct line_set *s)
+/* At most LINES_AT_ONCE accesses. */
+static void add_some(struct line_set *s, const struct line_access *a, unsigned int n)
 {
-	const unsigned int n = s->n_waiting;
+	__u64 hash[LINES_AT_ONCE];
 
-	s->n_waiting = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		const __u32 first = u64_map_get(&s->of, s->waiting_hash[i]);
+		hash[i] = hash_of(&a[i]);
+		u64_map_prefetch(&s->of, hash[i]);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		const __u32 first = u64_map_get(&s->of, hash[i]);
 
 		if (first == U64_MAP_NONE)
 			continue;
@@ -114,26 +121,60 @@ void lines_flush(struct line_set *s)
 		__builtin_prefetch(&s->access[first].samples);
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		const struct line_access *a = &s->waiting[i];
-		struct line_access *sum = find(s, a, s->waiting_hash[i]);
+		struct line_access *sum = find(s, &a[i], hash[i]);
 
 		if (sum)
-			add_up(sum, a);
+			add_up(sum, &a[i]);
 		else
-			append(s, a, s->waiting_hash[i]);
+			append(s, &a[i], hash[i]);
 	}
+}
+
+static void add_batch(void *arg)
+{
+	struct line_set *s = arg;
+
+	for (unsigned int i = 0; i < s->n_batch; i += LINES_AT_ONCE)
+		add_some(s, &s->batch[i],
+			 s->n_batch - i < LINES_AT_ONCE ? s->n_batch - i : LINES_AT_ONCE);
+}
+
+static void begin_batch(struct line_set *s)
+{
+	struct line_access *done;
+
+	parallel_wait(s->worker);
+	s->n_most = s->n + s->n_waiting;
+	done = s->batch;
+	s->batch = s->waiting;
+	s->n_batch = s->n_waiting;
+	s->waiting = done;
+	s->n_waiting = 0;
+	parallel_begin(s->worker, add_batch, s);
+}
+
+void lines_flush(struct line_set *s)
+{
+	if (s->n_waiting)
+		begin_batch(s);
+	parallel_wait(s->worker);
+	s->n_most = s->n;
 }
 
 /* @a: with the sums of one sample */
 static void add_later(struct line_set *s, const struct line_access *a)
 {
-	const __u64 hash = hash_of(a);
-
-	u64_map_prefetch(&s->of, hash);
-	s->waiting_hash[s->n_waiting] = hash;
+	if (!s->waiting)
+		s->waiting = xcalloc(LINES_BATCH, sizeof(*s->waiting));
 	s->waiting[s->n_waiting++] = *a;
-	if (s->n_waiting == LINES_AT_ONCE)
-		lines_flush(s);
+	s->n_most++;
+	if (s->n_waiting < LINES_BATCH)
+		return;
+	if (!s->batch) {
+		s->batch = xcalloc(LINES_BATCH, sizeof(*s->batch));
+		s->worker = parallel_worker_new();
+	}
+	begin_batch(s);
 }
 
 static void count_address(struct lines *out, const struct line_access *a)

@@ -4,6 +4,7 @@
 #define IBSCOPE_LINES_PRIVATE_H
 
 #include "base/array.h"
+#include "base/parallel.h"
 #include "base/u64_map.h"
 #include "lines.h"
 
@@ -15,24 +16,29 @@ _Static_assert(offsetof(struct line_access, samples) == 48, "line_access has pad
 
 /* Lookups that wait for memory together take little longer than one that waits alone. */
 #define LINES_AT_ONCE 32
+#define LINES_BATCH   4096 /* accesses of a job */
 
 struct line_set {
 	struct lines_opts opts;
+	struct lines out;
+
+	/* of the worker until its job is done: see lines_flush() */
 	struct line_access *access;
 	size_t n, room;
 	struct u64_map of; /* by the hash of its key */
-	struct lines out;
+	struct line_access *batch;
+	unsigned int n_batch;
 
-	/* added, but not in `access` yet */
-	struct line_access waiting[LINES_AT_ONCE];
-	__u64 waiting_hash[LINES_AT_ONCE];
+	struct line_access *waiting; /* LINES_BATCH of them; added, but in no batch yet */
 	unsigned int n_waiting;
+	size_t n_most; /* with those that wait, `n` is at most this */
+	struct parallel_worker *worker;
 };
 
 /* The sums of equal accesses, by all words before them. */
 struct line_access *line_access_of(struct line_set *s, const struct line_access *a);
 
-/* Add what waits. */
+/* Add what waits: then `access` has all. */
 void lines_flush(struct line_set *s);
 
 /* Physical pages, each with the one that it is shown as: itself, or where it moved to. */

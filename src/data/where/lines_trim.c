@@ -80,7 +80,7 @@ void lines_trim(struct line_set *s, size_t most)
 	__u32 *line;
 	bool *kept;
 
-	if (s->n + s->n_waiting < most)
+	if (s->n_most < most)
 		return;
 	lines_flush(s);
 	if (s->n < most)
@@ -95,6 +95,7 @@ void lines_trim(struct line_set *s, size_t most)
 		kept[sum[i].line] = true;
 	}
 	keep(s, line, kept);
+	s->n_most = s->n;
 	free(kept);
 	free(sum);
 	free(line);

@@ -26,6 +26,12 @@ struct html_node {
 	__u32 parent, frame;
 };
 
+/* Where a frame was found below another: the same while the maps of its process are. */
+struct html_known {
+	__u64 state, addr; /* of tasks; 0: none */
+	__u32 tgid, maps, changes, parent, node;
+};
+
 /* A container, or a cgroup outside containers. */
 struct html_group {
 	const char *option; /* option that selects it by its name; NULL: there is none */
@@ -47,6 +53,8 @@ struct html_report {
 	struct u64_map node_of;	 /* parent << 32 | frame to node */
 	struct html_node *nodes;
 	size_t n_nodes, room_nodes;
+	struct html_known *known;
+	struct u64_map thread_of; /* node by the address of the thread's name */
 	struct html_places places;
 	struct intern names[HTML_NAMES];
 	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */
@@ -86,6 +94,9 @@ int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
 
 /* Describe the given up details; "" if there are none. */
 void html_fold_text(const struct html_report *r, char *buf, size_t size);
+
+/* The node of a sample's innermost function. */
+__u32 html_stack_of(struct html_report *r, const struct trace_event *ev);
 
 /* Add a frame below @parent in a call chain. Return: its number. */
 __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame);

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "cgroup/container.h"
 #include "report/report.h"
-#include "symbols/chain.h"
 #include "where/lines_print.h"
 
 #include <errno.h>
@@ -46,7 +45,8 @@ void html_report_part(struct html_report *r, const struct trace_info *info,
 	r->opts.info = info;
 	r->opts.tasks = tasks;
 	r->opts.symbols = symbols;
-	if (!tasks) /* all were added, or there are no samples */
+	u64_map_free(&r->thread_of); /* names of threads are the recording's */
+	if (!tasks)		     /* all were added, or there are no samples */
 		return;
 	tasks_ranks(tasks, &ranks);
 	r->ranked = ranks != 0;
@@ -76,53 +76,13 @@ void html_report_free(struct html_report *r)
 	u64_map_free(&r->group_of);
 	free(r->group);
 	u64_map_free(&r->node_of);
+	u64_map_free(&r->thread_of);
+	free(r->known);
 	for (unsigned int i = 0; i < HTML_NAMES; i++)
 		intern_free(&r->names[i]);
 	html_places_free(&r->places);
 	free(r->nodes);
 	free(r);
-}
-
-static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
-{
-	return html_node_of(r, parent, intern_get(&r->frames, name));
-}
-
-/* The node of the innermost of inlined functions. */
-static __u32 inlined_of(struct html_report *r, __u32 node, const struct inlined *innermost)
-{
-	const struct inlined *frames[INLINED_MAX];
-	unsigned int n = 0;
-
-	for (const struct inlined *i = innermost; i; i = i->into)
-		frames[n++] = i;
-	while (n--)
-		node = node_of(r, node, frames[n]->function.name);
-	return node;
-}
-
-static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
-{
-	const struct trace_sample *s = &ev->sample;
-	struct chain_frame frames[TRACE_STACK_MAX];
-	unsigned int n = chain_frames(s, frames);
-	struct symbol symbol = { 0 };
-	const char *comm = NULL;
-	__u32 node;
-
-	if (s->has_task)
-		comm = tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time);
-	node = node_of(r, 0, comm ? comm : "[unknown thread]");
-	if (!n)
-		node = node_of(r, node, "[unresolved]");
-	while (n--) {
-		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
-			     frames[n].kernel, false, &symbol);
-		node = node_of(r, node, symbol.name);
-		node = inlined_of(r, node, symbols_inlined(r->opts.symbols, &symbol));
-	}
-	r->code_kinds[report_code_kind(s->has_ip, &symbol)]++;
-	return node;
 }
 
 /* Name a group as hist does: POD/CONTAINER, CONTAINER, or the cgroup. Return: the option that selects it, or NULL. */
@@ -281,7 +241,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 		r->without_registers++;
 		return 0;
 	}
-	key.stack = stack_of(r, ev);
+	key.stack = html_stack_of(r, ev);
 	group = group_of(r, s->cgroup_id);
 	if (group > GROUPS_MAX)
 		return -E2BIG;

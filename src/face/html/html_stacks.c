@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Call chains: a thread, its functions, and what was inlined into them. */
+#include "html_facts.h"
+
+#include "base/array.h"
+#include "symbols/chain.h"
+
+#define KNOWN_BITS 14
+
+static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
+{
+	return html_node_of(r, parent, intern_get(&r->frames, name));
+}
+
+/* The node of the innermost of inlined functions. */
+static __u32 inlined_of(struct html_report *r, __u32 node, const struct inlined *innermost)
+{
+	const struct inlined *frames[INLINED_MAX];
+	unsigned int n = 0;
+
+	for (const struct inlined *i = innermost; i; i = i->into)
+		frames[n++] = i;
+	while (n--)
+		node = node_of(r, node, frames[n]->function.name);
+	return node;
+}
+
+/* Names of threads live as long as the tasks, and their functions are few. */
+static __u32 thread_of(struct html_report *r, const char *comm)
+{
+	const __u64 key = (uintptr_t)comm;
+	__u32 node = u64_map_get(&r->thread_of, key);
+
+	if (node != U64_MAP_NONE)
+		return node;
+	node = node_of(r, 0, comm ?: "[unknown thread]");
+	u64_map_put(&r->thread_of, key, node);
+	return node;
+}
+
+/* A name that is missing may come later, so only others are kept. */
+static __u32 frame_of(struct html_report *r, const struct trace_event *ev,
+		      const struct chain_frame *frame, __u32 parent, enum code_kind *kind)
+{
+	const __u32 tgid = ev->sample.tgid;
+	const __u64 state = frame->kernel ? 0 : tasks_state(r->opts.tasks);
+	const __u32 maps = state ? tasks_maps(r->opts.tasks, tgid, ev->time) : 0;
+	const __u32 changes = symbols_changes(r->opts.symbols);
+	const __u64 hash = u64_hash(frame->addr ^ (__u64)tgid << 40 ^ (__u64)parent << 20);
+	struct html_known *k;
+	struct symbol symbol;
+	__u32 node;
+
+	if (!r->known)
+		r->known = xcalloc(1 << KNOWN_BITS, sizeof(*r->known));
+	k = &r->known[hash >> (64 - KNOWN_BITS)];
+	if (maps && k->state == state && k->addr == frame->addr && k->tgid == tgid &&
+	    k->maps == maps && k->changes == changes && k->parent == parent) {
+		*kind = CODE_NAMED;
+		return k->node;
+	}
+	symbols_find(r->opts.symbols, r->opts.tasks, tgid, frame->addr, ev->time, frame->kernel,
+		     false, &symbol);
+	*kind = report_code_kind(true, &symbol);
+	node = inlined_of(r, node_of(r, parent, symbol.name),
+			  symbols_inlined(r->opts.symbols, &symbol));
+	if (maps && *kind == CODE_NAMED)
+		*k = (struct html_known){ state, frame->addr, tgid, maps, changes, parent, node };
+	return node;
+}
+
+__u32 html_stack_of(struct html_report *r, const struct trace_event *ev)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct chain_frame frames[TRACE_STACK_MAX];
+	unsigned int n = chain_frames(s, frames);
+	enum code_kind kind = CODE_NO_FILE;
+	const char *comm = NULL;
+	__u32 node;
+
+	if (s->has_task)
+		comm = tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time);
+	node = thread_of(r, comm);
+	if (!n)
+		node = node_of(r, node, "[unresolved]");
+	while (n--)
+		node = frame_of(r, ev, &frames[n], node, &kind);
+	r->code_kinds[s->has_ip ? kind : CODE_NO_ADDRESS]++;
+	return node;
+}
