@@ -147,6 +147,7 @@ static void test_size_is_bounded(void **state)
 			ibs_sim_op(1, s->cpu, i / 8, 0xbff, s->op.reg);
 			assert_int_equal(html_report_add(r, &ev, 1000), 0);
 		}
+		assert_int_equal(html_fold_flush(r), 0);
 		html_fold_text(r, text, sizeof(text));
 		assert_int_equal(samples_of(&r->rows), n);
 		assert_true(!limits[l] || r->rows.n <= limits[l]);
@@ -195,7 +196,7 @@ static char *page_of_counters(__u64 samples)
 		row[i].label[LABEL_CONTAINER] = i ? web : db;
 	}
 	assert_int_equal(html_report_interval(r, &rows, 2 * SECOND, SECOND), 0);
-	html_report_write(r, &end, 0, f);
+	assert_int_equal(html_report_write(r, &end, 0, f), 0);
 	xmemclose(f);
 	html_report_free(r);
 	return text;

@@ -184,8 +184,8 @@ static int write_html(struct hist *h, struct err *err)
 
 	if (ret)
 		return ret;
-	html_report_write(h->html, &end, 0, output_file_stream(&out));
-	return output_file_end(&out, 0, err);
+	ret = html_report_write(h->html, &end, 0, output_file_stream(&out));
+	return output_file_end(&out, ret, err);
 }
 
 static int end_interval(void *arg, unsigned int n, struct snapshot *interval,

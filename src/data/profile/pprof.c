@@ -31,7 +31,7 @@ struct function {
 _Static_assert(sizeof(struct mapping) % 8 == 0, "mappings are compared word by word");
 
 /* Where a frame was found: the same while the maps of its process are. */
-#define PLACE_BITS 14
+#define PLACE_BITS 16
 struct known_place {
 	__u64 state, addr; /* of tasks; 0: none */
 	__u32 tgid, maps, changes, location;

@@ -2,6 +2,8 @@
 /* Details that the HTML report gives up, step by step, to limit its size. */
 #include "html_facts.h"
 
+#include "base/array.h"
+
 #define NODES_MAX (1u << 22) /* of call chains */
 
 __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
@@ -98,21 +100,117 @@ static int fold(struct html_report *r)
 	return 0;
 }
 
-int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
-		  const struct html_row *what)
+/* Apply the steps from @done on, which grows. */
+static void apply_steps(struct html_report *r, struct html_key *key, unsigned int *done)
 {
-	unsigned int done = 0;
+	for (; *done < r->folds; ++*done)
+		if (steps[*done].change)
+			steps[*done].change(key, r);
+}
 
+/* @done: steps that were applied to the key */
+static int add(struct html_report *r, struct html_key key, unsigned int done, __u64 time_ns,
+	       const struct html_row *what)
+{
 	for (;;) {
-		/* apply earlier steps to new rows */
-		for (; done < r->folds; done++)
-			if (steps[done].change)
-				steps[done].change(&key, r);
+		apply_steps(r, &key, &done);
 		if (html_rows_add(&r->rows, &key, time_ns, what) != -E2BIG)
 			return 0;
 		if (fold(r))
 			return -E2BIG;
 	}
+}
+
+static int add_sample(struct html_report *r, const struct html_sample *s)
+{
+	const struct html_row row = html_row_of_sample(&s->key, s->latency, s->period);
+
+	return add(r, s->key, s->folds, s->time_ns, &row);
+}
+
+/* Up to the first sample for which there is no room. */
+static void add_batch(void *arg)
+{
+	struct html_fold_queue *q = arg;
+
+	for (q->n_added = 0; q->n_added < q->n_batch; q->n_added++) {
+		const struct html_sample *s = &q->batch[q->n_added];
+		const struct html_row row = html_row_of_sample(&s->key, s->latency, s->period);
+
+		if (html_rows_add(q->rows, &s->key, s->time_ns, &row))
+			break;
+	}
+}
+
+/* Wait for the batch; then fold, if need be, and add the rest of it. */
+static int end_batch(struct html_report *r)
+{
+	struct html_fold_queue *q = &r->queue;
+	int ret = 0;
+
+	parallel_wait(q->worker);
+	for (; !ret && q->n_added < q->n_batch; q->n_added++)
+		ret = add_sample(r, &q->batch[q->n_added]);
+	return ret;
+}
+
+int html_fold_flush(struct html_report *r)
+{
+	struct html_fold_queue *q = &r->queue;
+	int ret = end_batch(r);
+
+	for (unsigned int i = 0; !ret && i < q->n_waiting; i++)
+		ret = add_sample(r, &q->waiting[i]);
+	q->n_waiting = 0;
+	return ret;
+}
+
+int html_fold_sample(struct html_report *r, const struct html_sample *sample)
+{
+	struct html_fold_queue *q = &r->queue;
+	struct html_sample *s;
+	int ret;
+
+	if (!q->waiting)
+		q->waiting = xcalloc(HTML_BATCH, sizeof(*q->waiting));
+	s = &q->waiting[q->n_waiting++];
+	*s = *sample;
+	s->folds = 0;
+	apply_steps(r, &s->key, &s->folds);
+	if (q->n_waiting < HTML_BATCH)
+		return 0;
+	if (!q->batch) {
+		q->batch = xcalloc(HTML_BATCH, sizeof(*q->batch));
+		q->worker = parallel_worker_new();
+		q->rows = &r->rows;
+	}
+	ret = end_batch(r);
+	if (ret)
+		return ret;
+	s = q->batch;
+	q->batch = q->waiting;
+	q->n_batch = q->n_waiting;
+	q->n_added = 0;
+	q->waiting = s;
+	q->n_waiting = 0;
+	/* of what was folded meanwhile, the worker knows nothing */
+	for (unsigned int i = 0; i < q->n_batch; i++)
+		apply_steps(r, &q->batch[i].key, &q->batch[i].folds);
+	parallel_begin(q->worker, add_batch, q);
+	return 0;
+}
+
+void html_fold_free(struct html_report *r)
+{
+	parallel_worker_free(r->queue.worker);
+	free(r->queue.batch);
+	free(r->queue.waiting);
+}
+
+int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
+		  const struct html_row *what)
+{
+	return add(r, key, 0, time_ns, what);
 }
 
 void html_fold_text(const struct html_report *r, char *buf, size_t size)

@@ -67,6 +67,7 @@ void html_report_free(struct html_report *r)
 {
 	if (!r)
 		return;
+	html_fold_free(r);
 	html_rows_free(&r->rows);
 	lines_free(r->lines);
 	xmemclose(r->hot_file);
@@ -231,7 +232,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	const struct trace_sample *s = &ev->sample;
 	struct html_key key = { .bucket = HTML_NO_LATENCY, .cpu = HTML_NO_CPU };
 	struct report_wait wait = {};
-	struct html_row row;
+	struct html_sample sample;
 	__u32 group;
 	int memory;
 
@@ -266,8 +267,12 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	count_address(r, &s->op);
 	lines_add(r->lines, ev);
 	lines_trim(r->lines, r->opts.accesses_max ?: ACCESSES_MAX);
-	row = html_row_of_sample(&key, wait.lat, period);
-	return html_fold_add(r, key, s->has_time && ev->time ? ev->time + r->time_shift : 0, &row);
+	sample = (struct html_sample){ .key = key,
+				       .time_ns = s->has_time && ev->time ? ev->time + r->time_shift
+									  : 0,
+				       .period = period,
+				       .latency = wait.lat };
+	return html_fold_sample(r, &sample);
 }
 
 /* The group of a row, named as in name_group(). */
@@ -350,13 +355,17 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 	return ret;
 }
 
-void html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f)
+int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f)
 {
 	__u8 sources[IBS_SRC_N];
 	char band[1024], *json;
 	size_t size;
-	FILE *facts = xmemopen(&json, &size);
+	int ret = html_fold_flush(r);
+	FILE *facts;
 
+	if (ret)
+		return ret;
+	facts = xmemopen(&json, &size);
 	html_report_part_end(r);
 	fflush(r->hot_file);
 	html_rows_sort(&r->rows);
@@ -370,4 +379,5 @@ void html_report_write(struct html_report *r, const struct trace_end *end, __u64
 	free(json);
 	html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);
 	html_write_tail(f);
+	return 0;
 }

@@ -67,7 +67,9 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
  * @fetches: samples of ibs_fetch, which the page does not show
  *
  * The caller checks ferror().
+ *
+ * Return: as html_report_add(), of which some samples may only now turn out to be too many; then nothing is written.
  */
-void html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f);
+int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "symbols/chain.h"
 
-#define KNOWN_BITS 14
+#define KNOWN_BITS 16
 
 static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
 {

@@ -163,14 +163,19 @@ static int open_all(struct report_cmd *c, struct err *err)
 	return c->pprof_path ? 0 : report_new(&c->opts, &c->report, err);
 }
 
-static int add_html(struct report_cmd *c, const struct trace_event *ev, struct err *err)
+static int check_html(int ret, struct err *err)
 {
-	enum report_unit unit;
-	int ret = html_report_add(c->html, ev, report_period(c->in.head.info, ev, &unit));
-
 	return ret ? err_set(err, ret,
 			     "--html: too many different samples for one page; select fewer")
 		   : 0;
+}
+
+static int add_html(struct report_cmd *c, const struct trace_event *ev, struct err *err)
+{
+	enum report_unit unit;
+
+	return check_html(html_report_add(c->html, ev, report_period(c->in.head.info, ev, &unit)),
+			  err);
 }
 
 static int add_sample(struct report_cmd *c, const struct trace_event *ev, struct err *err)
@@ -254,9 +259,9 @@ static int write_html(struct report_cmd *c, struct err *err)
 
 	if (ret)
 		return ret;
-	html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples,
-			  output_file_stream(&out));
-	return output_file_end(&out, 0, err);
+	ret = html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples,
+				output_file_stream(&out));
+	return output_file_end(&out, check_html(ret, err), err);
 }
 
 static int write_pprof(struct report_cmd *c, struct err *err)
