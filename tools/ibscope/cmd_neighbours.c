@@ -247,33 +247,40 @@ static void print_lack(const struct neighbours_lack *l)
 		       l->alike);
 }
 
+#define ALL_COLUMNS 100 /* on a narrower screen some are left out */
+
 static void print_text(const struct cmd *c, const struct neighbours_pair *p, size_t n,
 		       const struct neighbours_lack *lack)
 {
 	const int victim = width_of(c, p, n, true), suspect = width_of(c, p, n, false);
 	struct screen screen;
+	bool wide;
 
+	screen_of(stdout, &screen);
+	wide = screen.width >= ALL_COLUMNS;
 	if (c->source->info.hist.simulated)
 		printf("SIMULATED\n");
 	if (n)
-		printf("%4s  %-*s  %-*s  LATENCY  BASELINE  SLOWER  SHARE  CORRELATION  LAG  "
-		       "EVIDENCE\n",
-		       "CCX", victim, "VICTIM", suspect, "SUSPECT");
+		printf("%4s  %-*s  %-*s  LATENCY  BASELINE  SLOWER  SHARE  %sEVIDENCE\n", "CCX",
+		       victim, "VICTIM", suspect, "SUSPECT", wide ? "CORRELATION  LAG  " : "");
 	for (size_t i = 0; i < n; i++) {
 		printf("%4u  ", p[i].complex);
 		put_name(name_of(c, p[i].victim), victim);
 		put_name(name_of(c, p[i].suspect), suspect);
-		printf("%7.0f  %8.0f  %4.0f %%  %3.0f %%  %11.2f  %u s  ", p[i].latency,
-		       p[i].baseline, 100 * (p[i].latency / p[i].baseline - 1), 100 * p[i].share,
-		       p[i].correlation, p[i].lag);
-		printf("%u times busy, %u s against %u s\n", p[i].runs, p[i].busy, p[i].quiet);
+		printf("%7.0f  %8.0f  %4.0f %%  %3.0f %%  ", p[i].latency, p[i].baseline,
+		       100 * (p[i].latency / p[i].baseline - 1), 100 * p[i].share);
+		if (wide)
+			printf("%11.2f  %u s  ", p[i].correlation, p[i].lag);
+		printf("%u times busy", p[i].runs);
+		if (wide)
+			printf(", %u s against %u s", p[i].busy, p[i].quiet);
+		putchar('\n');
 	}
 	if (!n)
 		printf("no container is shown to slow another one\n");
 	print_lack(lack);
 	if (!c->trace || !strcmp(c->input.file, "-"))
 		return;
-	screen_of(stdout, &screen);
 	screen_next(stdout, &screen, "report", c->input.file, "--by", "ccx,container,src", NULL);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "base/text.h"
 
 #define CPU_TIME "/proc/sys/kernel/perf_cpu_time_max_percent"
 
@@ -194,7 +195,7 @@ static void check_memlock(struct doctor *d, struct doctor_result *r)
 	if (doctor_not_tried(d, r))
 		return;
 	if (soft != RLIM_INFINITY)
-		snprintf(text, sizeof(text), "%llu KiB", (unsigned long long)soft / 1024);
+		snprintf(text, sizeof(text), "%s KiB", TEXT_COUNT(soft / 1024));
 	if (d->p.features.memcg_charge) {
 		doctor_value(r, DOCTOR_OK, "%s; irrelevant: BPF memory is charged to the cgroup",
 			     text);
@@ -223,18 +224,18 @@ static void check_max_sample_rate(struct doctor *d, struct doctor_result *r)
 			"%s cannot be read: proc is not mounted, or the kernel has no perf events",
 			path);
 	} else if (v < MAX_SAMPLE_RATE_DEFAULT) {
-		doctor_value(r, DOCTOR_WARN, "%" PRId64 " Hz", v);
+		doctor_value(r, DOCTOR_WARN, "%s Hz", TEXT_COUNT(v));
 		doctor_why(r,
-			   "below the default %d: the kernel lowers it after slow interrupts and "
+			   "below the default %s: the kernel lowers it after slow interrupts and "
 			   "never raises it again; samples above this rate are lost",
-			   MAX_SAMPLE_RATE_DEFAULT);
+			   TEXT_COUNT(MAX_SAMPLE_RATE_DEFAULT));
 		/* With 0 or 100 the kernel rejects a new rate with EINVAL (seen on 5.10 and 7.2). */
 		num_read(d->root, CPU_TIME, &percent, NULL);
 		if (percent == 0 || percent == 100)
 			doctor_remedy(r, "sysctl kernel.perf_cpu_time_max_percent=25, then sysctl "
 					 "kernel.perf_event_max_sample_rate=100000");
 	} else {
-		doctor_value(r, DOCTOR_OK, "%" PRId64 " Hz", v);
+		doctor_value(r, DOCTOR_OK, "%s Hz", TEXT_COUNT(v));
 	}
 }
 

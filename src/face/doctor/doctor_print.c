@@ -2,6 +2,7 @@
 #include "doctor.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -41,6 +42,18 @@ static void print_result(const struct doctor_result *r, FILE *f, unsigned int wi
 	}
 }
 
+__attribute__((format(printf, 3, 4))) static void wrap(FILE *f, unsigned int width, const char *fmt,
+						       ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	screen_wrap(f, text, 0, width);
+}
+
 void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bool color)
 {
 	const struct doctor_result *first = NULL;
@@ -68,11 +81,13 @@ void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bo
 	if (warns)
 		fprintf(f, " (%zu warning%s above)", warns, warns > 1 ? "s" : "");
 	fprintf(f, ".\n");
-	if (!d->can_sample && first)
-		fprintf(f, "First obstacle: %s: %s.\nDo: %s.\n", first->title, first->why,
-			first->remedy);
+	if (!d->can_sample && first) {
+		wrap(f, width, "First obstacle: %s: %s.", first->title, first->why);
+		wrap(f, width, "Do: %s.", first->remedy);
+	}
 	if (!d->can_sample && d->can_simulate)
-		fprintf(f, "--source sim works: it runs the same program on simulated samples.\n");
+		wrap(f, width,
+		     "--source sim works: it runs the same program on simulated samples.");
 }
 
 int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e)
