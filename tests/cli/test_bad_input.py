@@ -131,9 +131,10 @@ USAGE = [
     (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch/fetchlat=128/'], "the simulation has no 'fetchlat'"),
     (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch/cnt_ctl=1/'], "the simulation has no 'cnt_ctl'"),
     (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch//u'], 'the simulation has no modifiers'),
-    (['hist', '--plan', 'kernel'], 'must be one of hw, sched, driver, off'),
-    (['hist', '--plan', 'off,hw'], "'off' excludes other stages"),
-    (['hist', *SIM, '--plan', 'sched', '0.1', '1'], 'use --plan off'),
+    (['hist', '--plan', 'kernel'], 'must be one of hw, sched, driver, program, auto'),
+    (['hist', '--plan', 'program,hw'], "'program' excludes other stages"),
+    (['hist', '--plan', 'hw,auto'], "'auto' excludes other stages"),
+    (['hist', *SIM, '--plan', 'sched', '0.1', '1'], 'use --plan program'),
     (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' must be one of l1, l2, walk"),
     (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'excludes everything'),
     (['hist', *SIM, '--page-size', '64k'], '4k, 2m, 1g'),
@@ -316,15 +317,26 @@ class BadInput(unittest.TestCase):
         self.assertIn('erratum 1606', p.stdout)
         self.assertIn('estimated ops: known', p.stdout)
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '60'})
-        self.assertIn('estimated ops: known; unseen samples: known', p.stdout)
+        self.assertIn('estimated ops: known; unseen samples: unknown', p.stdout)
+        strict = run('hist', '--plan', 'program', '--explain=zen4:6.12', '--src', 'dram')
+        self.assertIn('estimated ops: known; unseen samples: known', strict.stdout)
+        self.assertEqual(strict.stdout, run('hist', '--plan', 'off', '--explain=zen4:6.12', '--src', 'dram').stdout)
         self.assertLessEqual(max(map(len, p.stdout.splitlines())), 60)
         for command, at in (['hist', '--explain=zen4:6.12'], 60), (['hist', '--explain', '--source', 'sim'], 80), (['report', '--explain'], 60):
             p = run(*command, '--min-lat', '100', '--addr', '1000-2000', env={**os.environ, 'COLUMNS': str(at)})
             self.assertIn('false unless', ' '.join(p.stdout.split()), p.stderr)
             self.assertLessEqual(max(len(x) for x in p.stdout.splitlines() if not x.startswith(('filter:', '--'))), at, p.stdout)
         self.assertIn('estimated ops: known; unseen samples: unknown', run('hist', '--explain', '--source', 'sim').stdout)
-        p = run('hist', '--explain=zen4:6.12', '--src', 'dram', env={**os.environ, 'COLUMNS': '200'})
+        wide = {**os.environ, 'COLUMNS': '200'}
+        p = run('hist', '--plan', 'sched', '--explain=zen4:6.12', '--src', 'dram', env=wide)
         self.assertIn('l3missonly needs --plan hw; the number of unseen samples is then unknown', p.stdout)
+        for command in 'hist', 'top', 'serve':
+            self.assertIn('event: ibs_op/cnt_ctl=1,l3missonly=1/', run(command, '--explain=zen4:6.12', '--src', 'dram').stdout)
+        p = run('record', '--explain=zen4:6.12', '--src', 'dram', env=wide)
+        self.assertIn('l3missonly would leave estimated ops unknown: a recording has no counts of tagged ops; '
+                      '--plan hw uses it', p.stdout)
+        p = run('hist', '-F', '100', '--explain=zen4:6.12', '--src', 'dram', env=wide)
+        self.assertIn('estimated ops unknown: with -F the period is not known', p.stdout)
         p = run('serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '134217712,1048560')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
         for command in 'record', 'serve', 'top':

@@ -86,15 +86,22 @@ static const struct expected {
 		unseen; /* estimates: without counters of what was tagged; with them always */
 } cases[] = {
 	/* the scheduler */
-	{ "zen4:6.12", "ibs_op//", PLAN_DEFAULT, { one, 1 }, "ibs_op//", true, true, false },
-	{ "zen4:6.2", "ibs_op//", PLAN_DEFAULT, { one_but, 2 }, "ibs_op//", true, true, false },
+	{ "zen4:6.12", "ibs_op//", PLAN_AUTO, { one, 1 }, "ibs_op//", true, true, false },
+	{ "zen4:6.2", "ibs_op//", PLAN_AUTO, { one_but, 2 }, "ibs_op//", true, true, false },
 	{ "zen4:6.1", "ibs_op//", ALL, { one, 1 }, "ibs_op//", false, true, true },
 	{ "zen4:6.12", "ibs_op//", 0, { one, 1 }, "ibs_op//", false, true, true },
 	{ "zen4:6.12", "ibs_op//", ALL, { two, 1 }, "ibs_op//", false, true, true },
 	{ "zen4:6.12", "ibs_op//", ALL, { pattern, 1 }, "ibs_op//", false, true, true },
 	{ "zen4:6.12", "ibs_op//", ALL, { but, 1 }, "ibs_op//", false, true, true },
 	/* sources */
-	{ "zen4:6.12", "ibs_op//", PLAN_DEFAULT, { .src = FAR }, "ibs_op//", false, true, true },
+	{ "zen4:6.12",
+	  "ibs_op//",
+	  PLAN_AUTO,
+	  { .src = FAR },
+	  "ibs_op/l3missonly=1/",
+	  false,
+	  true,
+	  true },
 	{ "zen4:6.12", "ibs_op//", ALL, { .src = FAR }, "ibs_op/l3missonly=1/" },
 	{ "zen4:5.10", "ibs_op//", ALL, { .src = FAR }, "ibs_op//", false, true, true },
 	{ "zen3:7.2", "ibs_op//", ALL, { .src = FAR }, "ibs_op//", false, true, true },
@@ -253,6 +260,37 @@ static void test_cases(void **state)
 			fail_msg("case %zu, %s: %s, cgroup %d, estimates %d, unseen %d", i,
 				 x->machine, text, g.plan.cgroup, g.plan.estimates, g.plan.unseen);
 	}
+}
+
+/* Without --plan the hardware filters where estimates stay known, and the plan says why it does not elsewhere. */
+static void test_auto(void **state)
+{
+	static const char reason[] = "a recording has no counts of tagged ops";
+	struct given g = { .o.sel.src_mask = FAR };
+
+	(void)state;
+	make(&g, "zen4:6.12", "ibs_op//", PLAN_AUTO);
+	assert_true(g.plan.chosen && g.plan.l3missonly && g.plan.tags && g.plan.estimates);
+	assert_false(g.plan.unseen);
+
+	g.c.no_weights = reason;
+	make(&g, "zen4:6.12", "ibs_op//", PLAN_AUTO);
+	assert_false(g.plan.chosen || g.plan.l3missonly);
+	assert_true(g.plan.estimates && g.plan.unseen);
+	assert_non_null(strstr(g.plan.lines[0].why, reason));
+	make(&g, "zen4:6.12", "ibs_op//", ALL); /* whoever asks for it gets it */
+	assert_true(g.plan.l3missonly && !g.plan.chosen);
+
+	g.c.no_weights = NULL;
+	make(&g, "zen4:6.12", "ibs_op/l3missonly=1/",
+	     PLAN_AUTO); /* so does the event's own filter */
+	assert_false(g.plan.chosen);
+	make(&g, "zen3:6.12", "ibs_op//", PLAN_AUTO);
+	assert_false(g.plan.chosen);
+	assert_true(g.plan.unseen);
+	g.o.sel.src_mask = 0;
+	make(&g, "zen4:6.12", "ibs_op//", PLAN_AUTO);
+	assert_false(g.plan.chosen);
 }
 
 /* The command's cgroup is one more, and has no minimum of its own. */
@@ -723,11 +761,12 @@ static void test_parse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cases),	      cmocka_unit_test(test_command),
-		cmocka_unit_test(test_loses_nothing), cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_parse),	      cmocka_unit_test(test_output),
-		cmocka_unit_test(test_given),	      cmocka_unit_test(test_requirements),
-		cmocka_unit_test(test_machine),	      cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_cases),	     cmocka_unit_test(test_auto),
+		cmocka_unit_test(test_command),	     cmocka_unit_test(test_loses_nothing),
+		cmocka_unit_test(test_stages),	     cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_output),	     cmocka_unit_test(test_given),
+		cmocka_unit_test(test_requirements), cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_reasons),
 
 	};
 

@@ -34,7 +34,7 @@ def scenarios(g):
             ('lat', slow, None, oracle.LDLAT, ('zen6',))):
         if gens and g.gen not in gens:
             continue
-        g.hist(name, plans.PLAN + options, event='ibs_op/cnt_ctl=1/', about=2000, window='7 1', by=('src',),
+        g.hist(name, options, plan='auto', event='ibs_op/cnt_ctl=1/', about=2000, window='7 1', by=('src',),
                unseen='any', all=True, ctl=ctl, filters=lambda options=options: oracle.Filter(
                    **({'src': set(plans.FAR)} if far in options else {}), **({'latency': (300, 65535)} if slow in options else {})),
                rows=lambda rows, ctl=ctl: [s for s in rows if not ctl & oracle.LDLAT or not s.below_ldlat(256)])

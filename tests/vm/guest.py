@@ -393,11 +393,12 @@ class Guest:
     # --- a run of ibscope hist that is compared with the log
 
     def hist(self, name, options='', event='ibs_op//', about=100000, window='0.5 1', by=None,
-             metric=None, title=None, meanwhile='', command='', **expected):
+             metric=None, title=None, meanwhile='', command='', plan='sched', **expected):
         """Run ibscope hist, of a command perhaps, and while it samples the script `meanwhile`;
-        expected: check_hist()."""
+        plan: of --plan, unless the options have one; expected: check_hist()."""
         period = self.new_period(about)
         options = [options] if options else []
+        options += ['--plan ' + plan] if '--plan' not in ''.join(options) else []
         options += ['--by ' + ','.join(by)] if by else []
         options += ['--metric ' + metric] if metric else []
         command = ' '.join(['-e', event] + options + [window, '-- ' * bool(command) + command])

@@ -24,7 +24,7 @@ D=/sys/fs/bpf/live
 live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
-    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /run/ibscope/control $opts \
+    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /run/ibscope/control --plan sched $opts \
         --max-overhead off --nmi-cost 1us --max-bpf-time off \
         2> $O/$n.err & S=$!
     sampling $n; sleep 0.7

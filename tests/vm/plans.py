@@ -114,9 +114,15 @@ sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(gue
     guest.hist('far', PLAN + '--src ' + ','.join(FAR), unseen='any', all=True,
                filters=lambda: oracle.Filter(src=set(FAR)), ctl=oracle.L3MISSONLY * zen4,
 **far)
-    guest.check('far: at most 2.4 interrupts a kept sample', check_far, guest, zen4)
+    guest.check('far: at most 2.4 interrupts a kept sample', check_far, guest, 'far', zen4)
+    # the same without any option
+    guest.hist('auto', '--src ' + ','.join(FAR), plan='auto', unseen='null' if zen4 else 'exact', all=True,
+               filters=lambda: oracle.Filter(src=set(FAR)), ctl=oracle.L3MISSONLY * zen4, **far)
+    guest.check('auto: at most 2.4 interrupts a kept sample', check_far, guest, 'auto', zen4)
+    guest.check('auto: says what it costs', check_auto_says, guest, zen4)
     if zen4:
         guest.check('far: estimates from counters of tagged ops', check_estimate, guest, 'far', P_FAR)
+        guest.check('auto: estimates from counters of tagged ops', check_estimate, guest, 'auto', P_FAR)
     period = guest.new_period(50000)
     guest.do('run recorded ibscope record -a --plan hw --src %s -e ibs_op/cnt_ctl=1/ -c %d -o $O/far.data -- sleep 1\n'
              'run reported ibscope report --json --by src $O/far.data' % (','.join(FAR), period))
@@ -351,8 +357,13 @@ def check_served_hw(guest, period):
         filtered, got / filtered, want / filtered, n - filtered, first / n_first)
 
 
-def check_far(guest, zen4):
-    line = json.loads(guest.stdout('far'))
+def check_auto_says(guest, zen4):
+    said = '`unseen` is unknown then' in guest.read('auto.err')
+    need(said == zen4, guest.read('auto.err'))
+
+
+def check_far(guest, name, zen4):
+    line = json.loads(guest.stdout(name))
     delivered, kept = len(guest.samples(line['period'])[0]), line['ledger']['aggregated']
     need(not zen4 or delivered <= 2.4 * kept, '%d interrupts for %d samples' % (delivered, kept))
     return '%d interrupts, %d samples kept: %.2f each' % (delivered, kept, delivered / kept)

@@ -397,7 +397,7 @@ def add(g, n, seed, options, first=0, last=None):
         if not first <= i < (n if last is None else last):
             continue
         g.hist('random-%d' % i, sel.options, by=sel.by, metric=sel.metric, window='0.25 1',
-               filters=lambda sel=sel: sel.filters(g.facts), all=True,
+               **(dict(plan='auto', unseen='any') if g.gen == 'zen4' and i % 2 else {}), filters=lambda sel=sel: sel.filters(g.facts), all=True,
                title='random %d of seed %d: %s by %s of %s' % (
                    i, seed, sel.options, ','.join(sel.by or guest.DEFAULT_BY), sel.metric))
     g.do('kill -9 %s' % ' '.join('$P_' + name for name in WORKERS))

@@ -19,6 +19,8 @@ struct query {
 	bool pattern;	      /* a name can match several */
 	bool own_min;	      /* a cgroup has its own minimum latency */
 	unsigned int min_lat; /* minimum latency of all selected samples */
+	unsigned int stages;  /* 1 << enum plan_stage: allowed */
+	const char *no_weights;
 };
 
 /* --- the selection --- */
@@ -54,12 +56,21 @@ static void count_names(struct query *q, const char *list, bool container, bool 
 	}
 }
 
+static bool counts_tags(const struct plan_context *c)
+{
+	return abilities_has(c->abilities, event_of_fetch(c->event) ? ABILITY_FETCH_COUNTERS
+								    : ABILITY_TAG_COUNTERS);
+}
+
 static void query_init(struct query *q, const struct select_options *o,
 		       const struct plan_context *c)
 {
 	bool all_have_min = true;
 
-	*q = (struct query){ o, c, .min_lat = UINT_MAX };
+	*q = (struct query){ o, c, .min_lat = UINT_MAX, .stages = c->stages };
+	q->no_weights = counts_tags(c) ? c->no_weights : "no core counters of tagged ops here";
+	if (c->stages & PLAN_AUTO)
+		q->stages = 1U << PLAN_SCHEDULER | (q->no_weights ? 0 : 1U << PLAN_HARDWARE);
 	for (size_t i = 0; i < o->n_cgroups; i++)
 		count_names(q, o->cgroups[i], false, &all_have_min);
 	for (size_t i = 0; i < o->n_containers; i++)
@@ -223,12 +234,6 @@ static const char *const predicates[][2] = {
 #undef PREDICATE_ROW
 };
 
-static bool counts_tags(const struct plan_context *c)
-{
-	return abilities_has(c->abilities, event_of_fetch(c->event) ? ABILITY_FETCH_COUNTERS
-								    : ABILITY_TAG_COUNTERS);
-}
-
 /* Write the reason why a rule is not usable to @buf. Return: false if it is usable. */
 static bool refuse(const struct rule *r, const struct query *q, char *buf, size_t size)
 {
@@ -245,7 +250,10 @@ static bool refuse(const struct rule *r, const struct query *q, char *buf, size_
 		snprintf(buf, size, "%s", loses);
 	} else if (event_filter(c->event) && r->stage != PLAN_SCHEDULER) {
 		snprintf(buf, size, "the event given with -e has filters already");
-	} else if (!(c->stages & 1U << r->stage)) {
+	} else if (r->stage == PLAN_HARDWARE && q->no_weights && c->stages & PLAN_AUTO) {
+		snprintf(buf, size, "%s would leave estimated ops unknown: %s; --plan hw uses it",
+			 r->name, q->no_weights);
+	} else if (!(q->stages & 1U << r->stage)) {
 		snprintf(buf, size, "%s needs --plan %s%s", r->name, stages[r->stage].option,
 			 r->stage != PLAN_HARDWARE || counts_tags(c)
 				 ? "; the number of unseen samples is then unknown"
@@ -315,6 +323,8 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 	out->tags = (c->core_counters || event_filter(&event) == EVENT_FILTER_HARDWARE) &&
 		    counts_tags(c);
 	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE || out->tags;
+	out->chosen = c->stages & PLAN_AUTO && event_filter(&event) == EVENT_FILTER_HARDWARE &&
+		      event_filter(c->event) != EVENT_FILTER_HARDWARE;
 	/* the clock of a simulation does not count its interrupts */
 	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup && !c->simulated;
 }
@@ -397,22 +407,24 @@ void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c
 
 static const char *option_at(unsigned int i)
 {
-	return stages[i].option;
+	return i < PLAN_STAGE_N ? stages[i].option : "auto";
 }
 
 int plan_parse(const char *text, unsigned int *out, struct err *err)
 {
-	const struct choices c = { "--plan", "stage", option_at, PLAN_STAGE_N };
-	unsigned int list[PLAN_STAGE_N], n;
-	int ret = choice_list_parse(&c, text, list, &n, err);
+	const unsigned int alone = 1U << PLAN_PROGRAM | PLAN_AUTO;
+	const struct choices c = { "--plan", "stage", option_at, PLAN_STAGE_N + 1 };
+	unsigned int list[PLAN_STAGE_N + 1], n;
+	int ret = choice_list_parse(&c, strcmp(text, "off") ? text : "program", list, &n, err);
 
 	if (ret)
 		return ret;
 	*out = 0;
 	for (unsigned int i = 0; i < n; i++)
 		*out |= 1U << list[i];
-	if (*out & 1U << PLAN_PROGRAM && n > 1)
-		return err_set(err, -EINVAL, "--plan: 'off' excludes other stages");
+	if (*out & alone && n > 1)
+		return err_set(err, -EINVAL, "--plan: '%s' excludes other stages",
+			       option_at(*out & PLAN_AUTO ? PLAN_STAGE_N : PLAN_PROGRAM));
 	*out &= ~(1U << PLAN_PROGRAM);
 	return 0;
 }

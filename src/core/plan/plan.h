@@ -18,7 +18,7 @@
 	X(HARDWARE, "hw", "hardware", "nothing")       \
 	X(SCHEDULER, "sched", "scheduler", "nothing")  \
 	X(DRIVER, "driver", "driver", "the interrupt") \
-	X(PROGRAM, "off", "program", "the interrupt and 70 to 130 instructions")
+	X(PROGRAM, "program", "program", "the interrupt and 70 to 130 instructions")
 
 enum plan_stage {
 #define PLAN_STAGE_ENUM(NAME, ...) PLAN_##NAME,
@@ -28,10 +28,10 @@ enum plan_stage {
 };
 
 /*
- * Stages used without --plan: the scheduler does not affect any estimate. A hardware filter removes
- * estimates; the driver saves little, but makes `unseen` unknown.
+ * Instead of stages: those that leave estimates known. That is the scheduler, and the hardware where core counters say
+ * what a sample stands for. The driver saves little, but makes `unseen` unknown.
  */
-#define PLAN_DEFAULT (1U << PLAN_SCHEDULER)
+#define PLAN_AUTO (1U << PLAN_STAGE_N)
 
 /*
  * Sources beyond the core's L3. Only DataSrc reports them, and only for loads; the effect of
@@ -65,7 +65,9 @@ enum plan_predicate {
 /* Inputs of a plan besides the selecting options. */
 struct plan_context {
 	const struct abilities *abilities;
-	unsigned int stages; /* 1 << enum plan_stage: allowed stages */
+	unsigned int stages; /* 1 << enum plan_stage: allowed stages; or PLAN_AUTO */
+	const char *
+		no_weights; /* why nobody would know what a sample of filtered ops stands for; NULL: somebody would */
 	enum ibs_metric metric;
 	bool cpus;			/* -C */
 	bool core_counters;		/* count tagged ops even if not needed */
@@ -92,6 +94,7 @@ struct plan {
 	bool estimates; /* ops per sample are known: a fixed period, or core counters */
 	bool tags;	/* count tagged ops */
 	bool unseen;	/* the PMU's count gives the number of samples */
+	bool chosen;	/* PLAN_AUTO took a hardware filter */
 };
 
 /* Find the plan. A pure function of its arguments. */
@@ -105,8 +108,8 @@ void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, uns
 void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c);
 
 /**
- * plan_parse() - parse the argument of --plan: "off", or stages as in "hw,sched"
- * @stages: 1 << enum plan_stage
+ * plan_parse() - parse the argument of --plan: "auto", "program" or "off", or stages as in "hw,sched"
+ * @stages: 1 << enum plan_stage, or PLAN_AUTO
  *
  * Return: 0, or -EINVAL with @err.
  */

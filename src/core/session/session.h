@@ -55,11 +55,10 @@ struct sampling_opts {
 	struct label_order order;
 	struct select_options select;
 	unsigned int live;   /* enum sampler_live: what session_apply() must be able to change */
-	unsigned int stages; /* of --plan: 1 << enum plan_stage */
-	bool stages_given;
-	bool core_counters; /* count tagged ops even if no estimate needs it */
-	char **argv;	    /* the command after "--"; NULL: none */
-	const __u32 *ranks; /* commands of other ranks of an MPI job, measured as well */
+	unsigned int stages; /* of --plan: 1 << enum plan_stage, or PLAN_AUTO */
+	bool core_counters;  /* count tagged ops even if no estimate needs it */
+	char **argv;	     /* the command after "--"; NULL: none */
+	const __u32 *ranks;  /* commands of other ranks of an MPI job, measured as well */
 	size_t n_ranks;
 	struct command_signals signals;
 	char hierarchy[32];  /* of --cgroup-hierarchy; "": auto */

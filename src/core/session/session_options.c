@@ -154,7 +154,6 @@ static int set_plan(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling_opts *o = ctx;
 
-	o->stages_given = true;
 	return plan_parse(arg, &o->stages, err);
 }
 
@@ -199,8 +198,9 @@ const struct option_row sampling_options[] = {
 	  "all online CPUs (default); with COMMAND, sample the whole system and not only COMMAND",
 	  set_all },
 	{ "plan", 0, "STAGE,..",
-	  "stages that may drop samples before the program: hw, sched, driver, or off; default "
-	  "sched",
+	  "stages that may drop samples before the program: hw, sched, driver; or program: none; "
+	  "or "
+	  "auto (default): those that leave estimates known",
 	  set_plan },
 	{ "core-counters", 0, NULL,
 	  "count tagged ops with counters of the core even if no estimate needs them, to report "
@@ -251,7 +251,7 @@ void sampling_init(struct sampling_opts *o)
 	command_signals_get(&o->signals);
 	o->labels = LABELS_DEFAULT;
 	o->metric = IBS_METRIC_N;
-	o->stages = PLAN_DEFAULT;
+	o->stages = PLAN_AUTO;
 	o->sampler.sim_seed = 1;
 }
 

@@ -6,13 +6,16 @@
 #include "base/screen.h"
 #include "event/cpu.h"
 #include "event/event.h"
+#include "perf/perf.h"
 #include "perf/sample_cost.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The processor that the simulation models: Zen 4, no errata. */
 #define SIM_CAPS 0xbffu
@@ -23,12 +26,21 @@
 
 /* --- the plan: which stages drop samples before the program --- */
 
+/* See plan_context. */
+static const char *no_weights(const struct sampling_opts *o, unsigned int n)
+{
+	if (o->sampler.output != SAMPLER_SERIES)
+		return "a recording has no counts of tagged ops";
+	return o->event[n].rate.has_freq ? "with -F the period is not known" : NULL;
+}
+
 static struct plan_context context(const struct sampling_opts *o, unsigned int n,
 				   const struct abilities *a)
 {
 	return (struct plan_context){
 		.abilities = a,
 		.stages = o->stages,
+		.no_weights = no_weights(o, n),
 		.metric = o->event[n].metric,
 		.cpus = o->has_cpus,
 		.core_counters = o->core_counters,
@@ -63,6 +75,22 @@ static struct tag_events tag_events(const struct cpu_info *cpu, const struct eve
 	};
 }
 
+/* Can the counters be had? They may be missing in a guest, or be forbidden. */
+static bool can_count(const struct tag_events *tags)
+{
+	const int cpu = sched_getcpu();
+
+	for (int i = SAMPLER_TAG_OPS; i <= SAMPLER_TAG_RETIRED; i++) {
+		const struct perf_event_attr attr = core_event_attr(tags->of[i]);
+		int fd = perf_open(&attr, cpu < 0 ? 0 : cpu);
+
+		if (fd < 0)
+			return false;
+		close(fd);
+	}
+	return true;
+}
+
 /* Make the plan of an event, for the machine with this PMU (NULL: none), and the planned event. */
 static void make_plan(struct setup *s, struct session_event *e, const struct pmu *pmu,
 		      struct event_spec *event)
@@ -74,13 +102,17 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 
 	abilities_of(&s->cpu, pmu, &a);
 	c = context(o, e - s->event, &a);
+	tags = tag_events(&s->cpu, c.event);
 	plan_make(&o->select, &c, &e->plan);
+	if (e->plan.chosen && !can_count(&tags)) {
+		c.no_weights = "the core counters of tagged ops cannot be opened";
+		plan_make(&o->select, &c, &e->plan);
+	}
 	plan_event(&e->plan, &c, event);
 	event_print(event, e->text, sizeof(e->text));
 	e->opts.filter = event_filter(event);
 	if (!e->plan.tags)
 		return;
-	tags = tag_events(&s->cpu, event);
 	for (int i = 0; i < SAMPLER_TAGS; i++)
 		if (i != SAMPLER_TAG_VALID ||
 		    (o->core_counters && core_event_known(&s->cpu, tags.of[i])))
@@ -139,9 +171,9 @@ static int check_sim(const struct sampling_opts *o, const struct event_spec *spe
 		return err_set(err, -EINVAL,
 			       "the simulation has no modifiers: leave "
 			       "them out, or sample with --source ibs");
-	if (o->stages_given && o->stages)
+	if (o->stages & ~PLAN_AUTO)
 		return err_set(err, -EINVAL,
-			       "--plan: the simulation has only the program: use --plan off");
+			       "--plan: the simulation has only the program: use --plan program");
 	return 0;
 }
 
