@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """cost_perf.py [--build DIR] [--check] [KERNEL:GEN ...]: guest instructions a sample costs with the
 guest kernel's own perf and with ibscope, in one boot of the rig, beyond the NMI, the kernel's
-driver and a BPF program that does nothing.
+driver and a BPF program that does nothing; and the ratio with these, the floor of each sample.
 
 Of perf: the CPU time of a command and its children less that of the same with next to no samples,
 divided by the samples in the hardware's log. Of ibscope: bench-insitu, and snapshots of hist.
@@ -78,10 +78,11 @@ def figures(pair, tree):
               if r['variant'].startswith(('rejected', 'aggregated'))]
     print('%s, registers read %s: guest instructions a sample, beyond %.0f of NMI, driver and an '
           'empty program' % (pair, 'in place' if b.direct else 'by copy', empty))
-    print('  %-40s %10s %28s' % ('', 'a sample', 'times ibscope aggregating'))
+    print('  %-40s %10s %28s %14s' % ('', 'a sample', 'times ibscope aggregating', 'with the floor'))
     for name, v in table:
-        print('  %-40s %10s %28s' % (name, 'cannot' if v is None else '%.0f' % v,
-                                     '' if v is None else '%.1f' % (v / ours)))
+        print('  %-40s %10s %28s %14s' % (name, 'cannot' if v is None else '%.0f' % v,
+                                          '' if v is None else '%.1f' % (v / ours),
+                                          '' if v is None else '%.2f' % ((empty + v) / (empty + ours))))
     print('  %-40s %10.0f instructions a reading (hist, one CPU, no series)' % (
         'ibscope hist', b.each('hist', READINGS, 'us')))
     print('  samples: %s' % n)
