@@ -243,7 +243,7 @@ static bool says_that_it_samples(const char *path)
 	if (f)
 		fclose(f);
 	text[n] = 0;
-	return strstr(text, " CPUs, ") != NULL;
+	return strstr(text, " CPUs, ") || strstr(text, " CPU, ");
 }
 
 static pid_t start(char **argv)
