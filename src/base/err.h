@@ -20,12 +20,12 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__ /* which does not know that errno is not 0 */
-#define err_set(...)                             \
-	({                                       \
-		int ret_ = err_set(__VA_ARGS__); \
-		if (ret_ >= 0)                   \
-			__builtin_unreachable(); \
-		ret_;                            \
+#define err_set(...)                              \
+	({                                        \
+		int ret_ = err_set(__VA_ARGS__);  \
+		if (ret_ >= 0)                    \
+			__builtin_unreachable();  \
+		ret_;                             \
 	})
 #endif
 

@@ -10,8 +10,8 @@ struct err;
 
 /* The number to parse: names for the message, and the range. */
 struct num_arg {
-	const char *name;  /* as the user wrote it: "-c", "ldlat" */
-	const char *unit;  /* "ops", "Hz", "cycles"; NULL for a bare number */
+	const char *name; /* as the user wrote it: "-c", "ldlat" */
+	const char *unit; /* "ops", "Hz", "cycles"; NULL for a bare number */
 	uint64_t min, max; /* inclusive */
 };
 
