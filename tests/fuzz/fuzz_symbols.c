@@ -193,7 +193,7 @@ static void check_inlined(struct elf_file *o, uint64_t offset)
 static void check_span(struct elf_file *o, uint64_t offset)
 {
 	struct types_inlined f = {}, other = {};
-	struct elf_file_span span, unused;
+	struct addr_span span, unused;
 	const char *name = elf_file_symbol(o, offset, &span), *same;
 
 	need(offset >= span.from && offset < span.until);
@@ -231,7 +231,7 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 	need(d != NULL);
 	elf_file_is_go(o);
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
-		struct elf_file_span span;
+		struct addr_span span;
 		const char *name = elf_file_symbol(o, i, &span);
 		struct type_access access;
 

@@ -419,7 +419,7 @@ static void make_inlining_program(const char *path)
 static void test_span_of_inlined(void **state)
 {
 	const struct elf_file_opts opts = { .trusted = true };
-	struct elf_file_span span, unused;
+	struct addr_span span, unused;
 	unsigned int inlined = 0, spans = 0;
 	__u64 at, id;
 	char why[160];

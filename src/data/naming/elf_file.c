@@ -318,8 +318,8 @@ const char *elf_file_demangled(struct elf_file *o, const char *name)
 	return *out ? out : NULL;
 }
 
-/* Narrow a span of offsets to those of which elf_file_address() adds the same. */
-static void narrow_to_segment(const struct elf_file *o, __u64 offset, struct elf_file_span *span)
+/* Narrow a span of offsets to those to which elf_file_address() adds the same number. */
+static void narrow_to_segment(const struct elf_file *o, __u64 offset, struct addr_span *span)
 {
 	GElf_Phdr ph;
 	size_t n;
@@ -327,14 +327,14 @@ static void narrow_to_segment(const struct elf_file *o, __u64 offset, struct elf
 	for (size_t i = 0; !elf_getphdrnum(o->elf, &n) && i < n; i++) {
 		if (!gelf_getphdr(o->elf, i, &ph) || ph.p_type != PT_LOAD)
 			continue;
-		elf_file_narrow(span, offset, ph.p_offset);
-		elf_file_narrow(span, offset, ph.p_offset + ph.p_filesz);
+		addr_span_cut(span, offset, ph.p_offset);
+		addr_span_cut(span, offset, ph.p_offset + ph.p_filesz);
 	}
 }
 
 /* Edges of addresses may lie before offset 0. */
-static void narrow_by_addresses(struct elf_file_span *span, __u64 offset, __u64 addr,
-				const struct elf_file_span *of)
+static void narrow_by_addresses(struct addr_span *span, __u64 offset, __u64 addr,
+				const struct addr_span *of)
 {
 	if (addr - of->from < offset - span->from)
 		span->from = offset - (addr - of->from);
@@ -342,13 +342,13 @@ static void narrow_by_addresses(struct elf_file_span *span, __u64 offset, __u64 
 		span->until = offset + (of->until - addr);
 }
 
-const char *elf_file_symbol(struct elf_file *o, __u64 offset, struct elf_file_span *span)
+const char *elf_file_symbol(struct elf_file *o, __u64 offset, struct addr_span *span)
 {
-	struct elf_file_span around = { 0, ~0ULL };
+	struct addr_span around = ADDR_SPAN_ALL;
 	const struct named *f = NULL;
 	__u64 addr;
 
-	*span = (struct elf_file_span){ 0, ~0ULL };
+	*span = ADDR_SPAN_ALL;
 	narrow_to_segment(o, offset, span);
 	if (!elf_file_address(o, offset, &addr))
 		return NULL;
@@ -504,14 +504,14 @@ bool elf_file_inlined(struct elf_file *o, __u64 at, bool is_address, unsigned in
 	return found;
 }
 
-void elf_file_inlined_span(struct elf_file *o, __u64 offset, struct elf_file_span *span)
+void elf_file_inlined_span(struct elf_file *o, __u64 offset, struct addr_span *span)
 {
-	struct elf_file_span around = { 0, ~0ULL };
+	struct addr_span around = ADDR_SPAN_ALL;
 	__u64 addr;
 
 	if (!has_inlined_time(o) || !types_of(o) || !elf_file_address(o, offset, &addr))
 		return;
-	types_inlined_span(o->types, addr, &around.from, &around.until);
+	types_inlined_span(o->types, addr, &around);
 	narrow_by_addresses(span, offset, addr, &around);
 }
 

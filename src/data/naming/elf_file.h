@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_ELF_FILE_H
 #define IBSCOPE_ELF_FILE_H
 
+#include "base/addr_span.h"
 #include "base/std.h"
 #include "source_place.h"
 #include "types/data_types.h"
@@ -34,18 +35,13 @@ const char *elf_file_problem(const struct elf_file *o);
 /* A name of the file as people write it, or NULL if that is the same; it lives as long as @o. */
 const char *elf_file_demangled(struct elf_file *o, const char *name);
 
-/* Offsets in a file, or addresses. */
-struct elf_file_span {
-	__u64 from, until; /* the end is excluded */
-};
-
 /**
  * elf_file_symbol() - the name at an offset in the file
- * @span: offsets around it that have the same one
+ * @span: set to offsets around it that have the same one
  *
  * Return: NULL if none is known; else it lives as long as @o.
  */
-const char *elf_file_symbol(struct elf_file *o, __u64 offset, struct elf_file_span *span);
+const char *elf_file_symbol(struct elf_file *o, __u64 offset, struct addr_span *span);
 
 /**
  * elf_file_variable() - the variable at an address that belongs to a map of the file
@@ -84,8 +80,8 @@ struct elf_file_function {
 	__u64 start, size;
 };
 
-/* Narrow a span around an offset to those of which elf_file_inlined() says the same. */
-void elf_file_inlined_span(struct elf_file *o, __u64 offset, struct elf_file_span *span);
+/* Narrow a span around an offset to offsets for which elf_file_inlined() gives the same answer. */
+void elf_file_inlined_span(struct elf_file *o, __u64 offset, struct addr_span *span);
 
 /**
  * elf_file_function() - the function at an offset in the file

@@ -194,7 +194,7 @@ static void list_names(struct elf_file *o, struct names *l)
 }
 
 const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 addr,
-				  struct elf_file_span *span)
+				  struct addr_span *span)
 {
 	const struct named *f;
 	size_t lo = 0, hi;
@@ -210,13 +210,13 @@ const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 add
 			hi = mid;
 	}
 	if (lo < l->n)
-		elf_file_narrow(span, addr, l->v[lo].addr);
+		addr_span_cut(span, addr, l->v[lo].addr);
 	if (!lo)
 		return NULL;
 	f = &l->v[lo - 1];
-	elf_file_narrow(span, addr, f->addr);
+	addr_span_cut(span, addr, f->addr);
 	if (f->size && f->size <= ~0ULL - f->addr)
-		elf_file_narrow(span, addr, f->addr + f->size);
+		addr_span_cut(span, addr, f->addr + f->size);
 	/* of assembly some have no size: then up to the next */
 	return !f->size || addr - f->addr < f->size ? f : NULL;
 }

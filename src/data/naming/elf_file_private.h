@@ -37,20 +37,11 @@ struct elf_file {
 	char problem[80];
 };
 
-/* What covers an address, or NULL. @span is narrowed to addresses around it of which that is true. */
+/* What covers an address, or NULL. @span is narrowed to addresses around it with the same answer. */
 const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 addr,
-				  struct elf_file_span *span);
+				  struct addr_span *span);
 
-/* Narrow a span around @at to what is on the same side of an edge. */
-static inline void elf_file_narrow(struct elf_file_span *span, __u64 at, __u64 edge)
-{
-	if (edge <= at && edge > span->from)
-		span->from = edge;
-	else if (edge > at && edge < span->until)
-		span->until = edge;
-}
-
-#define ANY_ADDRESS (&(struct elf_file_span){ 0, ~0ULL })
+#define ANY_ADDRESS (&ADDR_SPAN_ALL) /* for callers without a span to narrow */
 
 /* Where the linker put what is at an offset in the file. Return: false if nowhere. */
 bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr);

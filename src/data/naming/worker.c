@@ -250,7 +250,7 @@ static void variable(struct elf_file *o)
 
 static void symbol(struct elf_file *o)
 {
-	struct elf_file_span span;
+	struct addr_span span;
 	struct types_inlined call;
 
 	put_name(o, elf_file_symbol(o, request.a, &span));

@@ -9,6 +9,7 @@
 #ifndef IBSCOPE_DATA_TYPES_H
 #define IBSCOPE_DATA_TYPES_H
 
+#include "base/addr_span.h"
 #include "base/std.h"
 
 #include <elfutils/libdwfl.h>
@@ -108,8 +109,8 @@ struct types_inlined {
  */
 bool types_inlined(struct types *t, __u64 addr, unsigned int level, struct types_inlined *out);
 
-/* Narrow [*from, *until), which contains @addr, to addresses of which types_inlined() says the same. */
-void types_inlined_span(struct types *t, __u64 addr, __u64 *from, __u64 *until);
+/* Narrow a span with @addr to addresses for which types_inlined() gives the same answer. */
+void types_inlined_span(struct types *t, __u64 addr, struct addr_span *span);
 
 /* Did the file's debug information exceed a limit? Then answers may be missing. */
 bool types_is_exhausted(const struct types *t);

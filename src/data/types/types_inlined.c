@@ -202,7 +202,7 @@ bool types_inlined(struct types *t, __u64 addr, unsigned int level, struct types
 	return true;
 }
 
-void types_inlined_span(struct types *t, __u64 addr, __u64 *from, __u64 *until)
+void types_inlined_span(struct types *t, __u64 addr, struct addr_span *span)
 {
 	const struct inlinings *all = &t->inlined;
 	const struct inlined_code *code;
@@ -210,14 +210,13 @@ void types_inlined_span(struct types *t, __u64 addr, __u64 *from, __u64 *until)
 	Dwarf_Die unit;
 	const struct span *function = types_code(t, addr, &unit, &why);
 
-	types_narrow(&t->units, addr, from, until);
-	types_narrow(&t->functions, addr, from, until);
+	types_narrow(&t->units, addr, span);
+	types_narrow(&t->functions, addr, span);
 	if (!function)
 		return;
 	code = code_of(t, function);
 	for (size_t i = code->from; i < code->end; i++) {
-		const struct span piece = { .lo = all->span[i].lo, .hi = all->span[i].hi };
-
-		types_narrow(&(struct spans){ (struct span *)&piece, 1, 1 }, addr, from, until);
+		addr_span_cut(span, addr, all->span[i].lo);
+		addr_span_cut(span, addr, all->span[i].hi);
 	}
 }

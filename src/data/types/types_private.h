@@ -121,8 +121,8 @@ void types_ranges(struct types *t, struct spans *s, Dwarf_Die *die);
 /* The piece of a function with an address of code, and its unit. Return: NULL if debug information has none; *why then. */
 const struct span *types_code(struct types *t, __u64 addr, Dwarf_Die *unit, enum type_kind *why);
 
-/* Narrow [*from, *until) to addresses around @addr that have the same span, or none. */
-void types_narrow(const struct spans *s, __u64 addr, __u64 *from, __u64 *until);
+/* Narrow @span to addresses around @addr with the same one of @s, or with none. */
+void types_narrow(const struct spans *s, __u64 addr, struct addr_span *span);
 
 /* The function of an address of code. Return: NULL if debug information has none; *why then. */
 struct function *types_function(struct types *t, __u64 addr, enum type_kind *why);

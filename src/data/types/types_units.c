@@ -88,24 +88,16 @@ static const struct span *find_span(const struct spans *s, __u64 addr)
 	return n && addr < s->v[n - 1].hi ? &s->v[n - 1] : NULL;
 }
 
-static void narrow_at(__u64 addr, __u64 edge, __u64 *from, __u64 *until)
-{
-	if (edge <= addr && edge > *from)
-		*from = edge;
-	else if (edge > addr && edge < *until)
-		*until = edge;
-}
-
-void types_narrow(const struct spans *s, __u64 addr, __u64 *from, __u64 *until)
+void types_narrow(const struct spans *s, __u64 addr, struct addr_span *span)
 {
 	size_t next = spans_before(s, addr);
 
 	if (next < s->n)
-		narrow_at(addr, s->v[next].lo, from, until);
+		addr_span_cut(span, addr, s->v[next].lo);
 	if (!next)
 		return;
-	narrow_at(addr, s->v[next - 1].lo, from, until);
-	narrow_at(addr, s->v[next - 1].hi, from, until);
+	addr_span_cut(span, addr, s->v[next - 1].lo);
+	addr_span_cut(span, addr, s->v[next - 1].hi);
 }
 
 /* --- variables --- */
