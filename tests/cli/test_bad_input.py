@@ -334,9 +334,9 @@ class BadInput(unittest.TestCase):
             self.assertIn('event: ibs_op/cnt_ctl=1,l3missonly=1/', run(command, '--explain=zen4:6.12', '--src', 'dram').stdout)
         p = run('record', '--explain=zen4:6.12', '--src', 'dram', env=wide)
         self.assertIn('l3missonly would leave estimated ops unknown: a recording has no counts of tagged ops; '
-                      '--plan hw uses it', p.stdout)
+                      'use --plan hw for it', p.stdout)
         p = run('hist', '-F', '100', '--explain=zen4:6.12', '--src', 'dram', env=wide)
-        self.assertIn('estimated ops unknown: with -F the period is not known', p.stdout)
+        self.assertIn('estimated ops unknown: with -F the period varies', p.stdout)
         p = run('serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '134217712,1048560')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
         for command in 'record', 'serve', 'top':

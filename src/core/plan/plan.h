@@ -28,8 +28,8 @@ enum plan_stage {
 };
 
 /*
- * Instead of stages: those that leave estimates known. That is the scheduler, and the hardware where core counters say
- * what a sample stands for. The driver saves little, but makes `unseen` unknown.
+ * Instead of a list of stages: choose those that keep estimates known. These are the scheduler, and the hardware if core
+ * counters give the ops per sample. Not the driver: it saves little, and leaves `unseen` unknown.
  */
 #define PLAN_AUTO (1U << PLAN_STAGE_N)
 
@@ -65,9 +65,8 @@ enum plan_predicate {
 /* Inputs of a plan besides the selecting options. */
 struct plan_context {
 	const struct abilities *abilities;
-	unsigned int stages; /* 1 << enum plan_stage: allowed stages; or PLAN_AUTO */
-	const char *
-		no_weights; /* why nobody would know what a sample of filtered ops stands for; NULL: somebody would */
+	unsigned int stages;	/* 1 << enum plan_stage: allowed stages; or PLAN_AUTO */
+	const char *no_weights; /* why samples of filtered ops cannot be weighed; NULL: they can */
 	enum ibs_metric metric;
 	bool cpus;			/* -C */
 	bool core_counters;		/* count tagged ops even if not needed */
@@ -94,7 +93,7 @@ struct plan {
 	bool estimates; /* ops per sample are known: a fixed period, or core counters */
 	bool tags;	/* count tagged ops */
 	bool unseen;	/* the PMU's count gives the number of samples */
-	bool chosen;	/* PLAN_AUTO took a hardware filter */
+	bool chosen;	/* by PLAN_AUTO: the user asked for no hardware filter, and gets one */
 };
 
 /* Find the plan. A pure function of its arguments. */

@@ -82,8 +82,8 @@ static void give_notice(const struct session *s, const struct session_event *e)
 	if (notice)
 		log_info("%s", notice);
 	if (e->plan.chosen)
-		log_info("%s: the hardware drops what is not selected, without an interrupt; "
-			 "`unseen` is unknown then, and with --plan program it is not",
+		log_info("%s: the hardware drops most unselected ops without an interrupt; "
+			 "`unseen` is then unknown; --plan program counts every sample",
 			 e->text);
 	if (e->opts.pins && e->opts.filter == EVENT_FILTER_HARDWARE && !e->plan.tags)
 		log_warn("%s: estimates exclude ops that the hardware drops, so estimated ops are "

@@ -198,9 +198,8 @@ const struct option_row sampling_options[] = {
 	  "all online CPUs (default); with COMMAND, sample the whole system and not only COMMAND",
 	  set_all },
 	{ "plan", 0, "STAGE,..",
-	  "stages that may drop samples before the program: hw, sched, driver; or program: none; "
-	  "or "
-	  "auto (default): those that leave estimates known",
+	  "stages that may drop samples before the program: hw, sched, driver, or program for "
+	  "none; default auto: those that keep estimates known",
 	  set_plan },
 	{ "core-counters", 0, NULL,
 	  "count tagged ops with counters of the core even if no estimate needs them, to report "

@@ -31,7 +31,7 @@ static const char *no_weights(const struct sampling_opts *o, unsigned int n)
 {
 	if (o->sampler.output != SAMPLER_SERIES)
 		return "a recording has no counts of tagged ops";
-	return o->event[n].rate.has_freq ? "with -F the period is not known" : NULL;
+	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
 }
 
 static struct plan_context context(const struct sampling_opts *o, unsigned int n,
@@ -75,7 +75,7 @@ static struct tag_events tag_events(const struct cpu_info *cpu, const struct eve
 	};
 }
 
-/* Can the counters be had? They may be missing in a guest, or be forbidden. */
+/* Can the counters be opened? In a guest they may be missing. */
 static bool can_count(const struct tag_events *tags)
 {
 	const int cpu = sched_getcpu();
