@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "parallel.h"
 
+#include "array.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STACK_BYTES (256 << 10)
 
@@ -155,4 +158,69 @@ void parallel_worker_free(struct parallel_worker *w)
 	pthread_mutex_destroy(&w->mutex);
 	pthread_cond_destroy(&w->changed);
 	free(w);
+}
+
+static void work_on_batch(void *arg)
+{
+	struct parallel_queue *q = arg;
+
+	q->work(q->ctx, q->batch, q->n_batch);
+}
+
+static void begin_batch(struct parallel_queue *q)
+{
+	unsigned char *done;
+
+	parallel_wait(q->worker);
+	done = q->batch;
+	q->batch = q->waiting;
+	q->n_batch = q->n_waiting;
+	q->waiting = done;
+	q->n_waiting = 0;
+	parallel_begin(q->worker, work_on_batch, q);
+}
+
+void parallel_queue_put(struct parallel_queue *q, const void *items, size_t n)
+{
+	const unsigned char *from = items;
+
+	while (n) {
+		size_t fits = q->room - q->n_waiting < n ? q->room - q->n_waiting : n;
+
+		if (!q->waiting)
+			q->waiting = xcalloc(q->room, q->item);
+		memcpy(q->waiting + q->n_waiting * q->item, from, fits * q->item);
+		q->n_waiting += fits;
+		from += fits * q->item;
+		n -= fits;
+		if (q->n_waiting < q->room)
+			continue;
+		if (!q->batch)
+			q->worker = parallel_worker_new();
+		begin_batch(q);
+	}
+}
+
+bool parallel_queue_is_filled_by_next(const struct parallel_queue *q)
+{
+	return q->n_waiting + 1 == q->room;
+}
+
+void parallel_queue_wait(struct parallel_queue *q)
+{
+	parallel_wait(q->worker);
+}
+
+void parallel_queue_flush(struct parallel_queue *q)
+{
+	if (q->n_waiting)
+		begin_batch(q);
+	parallel_wait(q->worker);
+}
+
+void parallel_queue_free(struct parallel_queue *q)
+{
+	parallel_worker_free(q->worker);
+	free(q->waiting);
+	free(q->batch);
 }

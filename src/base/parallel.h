@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_PARALLEL_H
 #define IBSCOPE_PARALLEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PARALLEL_MAX 8
@@ -37,5 +38,35 @@ void parallel_begin(struct parallel_worker *w, void (*job)(void *arg), void *arg
 void parallel_wait(struct parallel_worker *w);
 
 void parallel_worker_free(struct parallel_worker *w); /* after its last job */
+
+/*
+ * Items that another thread works on in batches, while their owner adds the next ones. Set `item`, `room`, `work` and
+ * `ctx` first; what @work writes belongs to that thread until parallel_queue_wait() returns.
+ */
+struct parallel_queue {
+	size_t item; /* bytes of one */
+	size_t room; /* items of a batch */
+	void (*work)(void *ctx, const void *items, size_t n);
+	void *ctx;
+
+	/* private */
+	unsigned char *waiting, *batch; /* added, and in work */
+	size_t n_waiting, n_batch;
+	struct parallel_worker *worker; /* from the first full batch on */
+};
+
+/* Add copies of @n items. Full batches are begun, each once the one before is done. */
+void parallel_queue_put(struct parallel_queue *q, const void *items, size_t n);
+
+/* Will the next item begin a batch? */
+bool parallel_queue_is_filled_by_next(const struct parallel_queue *q);
+
+/* Wait for the batch in work. */
+void parallel_queue_wait(struct parallel_queue *q);
+
+/* Have all items worked on. Return: when that is done. */
+void parallel_queue_flush(struct parallel_queue *q);
+
+void parallel_queue_free(struct parallel_queue *q); /* items that wait are dropped */
 
 #endif

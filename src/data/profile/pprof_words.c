@@ -92,53 +92,31 @@ static void add_some(struct pprof_rows *r, const struct pprof_row *row, unsigned
 		add(r, &row[i], hash[i]);
 }
 
-static void add_batch(void *arg)
+static void add_batch(void *ctx, const void *items, size_t n)
 {
-	struct pprof_rows *r = arg;
+	const struct pprof_row *row = items;
 
-	for (unsigned int i = 0; i < r->n_batch; i += PPROF_AT_ONCE)
-		add_some(r, &r->batch[i],
-			 r->n_batch - i < PPROF_AT_ONCE ? r->n_batch - i : PPROF_AT_ONCE);
-}
-
-static void begin_batch(struct pprof_rows *r)
-{
-	struct pprof_row *done;
-
-	parallel_wait(r->worker);
-	done = r->batch;
-	r->batch = r->waiting;
-	r->n_batch = r->n_waiting;
-	r->waiting = done;
-	r->n_waiting = 0;
-	parallel_begin(r->worker, add_batch, r);
+	for (size_t i = 0; i < n; i += PPROF_AT_ONCE)
+		add_some(ctx, &row[i], n - i < PPROF_AT_ONCE ? n - i : PPROF_AT_ONCE);
 }
 
 void pprof_rows_flush(struct pprof_rows *r)
 {
-	begin_batch(r);
-	parallel_wait(r->worker);
+	parallel_queue_flush(&r->queue);
 }
 
 void pprof_rows_add(struct pprof_rows *r, const struct pprof_row *row)
 {
-	if (!r->waiting)
-		r->waiting = xcalloc(PPROF_BATCH, sizeof(*r->waiting));
-	r->waiting[r->n_waiting++] = *row;
-	if (r->n_waiting < PPROF_BATCH)
-		return;
-	if (!r->batch) {
-		r->batch = xcalloc(PPROF_BATCH, sizeof(*r->batch));
-		r->worker = parallel_worker_new();
-	}
-	begin_batch(r);
+	if (!r->queue.work)
+		r->queue = (struct parallel_queue){
+			.item = sizeof(*row), .room = PPROF_BATCH, .work = add_batch, .ctx = r
+		};
+	parallel_queue_put(&r->queue, row, 1);
 }
 
 void pprof_rows_free(struct pprof_rows *r)
 {
-	parallel_worker_free(r->worker);
-	free(r->waiting);
-	free(r->batch);
+	parallel_queue_free(&r->queue);
 	free(r->row);
 	u64_map_free(&r->of);
 }

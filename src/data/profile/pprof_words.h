@@ -28,17 +28,12 @@ struct pprof_row {
 #define PPROF_AT_ONCE 32   /* lookups that wait for memory together */
 #define PPROF_BATCH   4096 /* rows of a job */
 
+/* The zero value is empty. Complete after pprof_rows_flush(); before that, another thread may add to them. */
 struct pprof_rows {
-	/* of the worker until its job is done */
 	struct pprof_row *row;
 	size_t n, room;
 	struct u64_map of;
-	struct pprof_row *batch;
-	unsigned int n_batch;
-
-	struct pprof_row *waiting; /* PPROF_BATCH of them; added, but in no batch yet */
-	unsigned int n_waiting;
-	struct parallel_worker *worker;
+	struct parallel_queue queue; /* of struct pprof_row */
 };
 
 /* Add up rows of the same labels, stack and service. */

@@ -27,28 +27,6 @@ __u32 line_feed_bits(unsigned int i)
 	return i < ARRAY_SIZE(feeds) ? feeds[i].bits : 0;
 }
 
-struct line_set *lines_new(const struct lines_opts *opts)
-{
-	struct line_set *s = xcalloc(1, sizeof(*s));
-
-	s->opts = *opts;
-	s->out.has_period = true;
-	return s;
-}
-
-void lines_free(struct line_set *s)
-{
-	if (!s)
-		return;
-	parallel_worker_free(s->worker);
-	free(s->waiting);
-	free(s->batch);
-	free(s->access);
-	free(s->out.line);
-	u64_map_free(&s->of);
-	free(s);
-}
-
 static __u8 width_of(const struct ibs_op_sample *op)
 {
 	__u64 code;
@@ -130,51 +108,41 @@ static void add_some(struct line_set *s, const struct line_access *a, unsigned i
 	}
 }
 
-static void add_batch(void *arg)
+static void add_batch(void *ctx, const void *items, size_t n)
 {
-	struct line_set *s = arg;
+	const struct line_access *a = items;
 
-	for (unsigned int i = 0; i < s->n_batch; i += LINES_AT_ONCE)
-		add_some(s, &s->batch[i],
-			 s->n_batch - i < LINES_AT_ONCE ? s->n_batch - i : LINES_AT_ONCE);
-}
-
-static void begin_batch(struct line_set *s)
-{
-	struct line_access *done;
-
-	parallel_wait(s->worker);
-	s->n_most = s->n + s->n_waiting;
-	done = s->batch;
-	s->batch = s->waiting;
-	s->n_batch = s->n_waiting;
-	s->waiting = done;
-	s->n_waiting = 0;
-	parallel_begin(s->worker, add_batch, s);
+	for (size_t i = 0; i < n; i += LINES_AT_ONCE)
+		add_some(ctx, &a[i], n - i < LINES_AT_ONCE ? n - i : LINES_AT_ONCE);
 }
 
 void lines_flush(struct line_set *s)
 {
-	if (s->n_waiting)
-		begin_batch(s);
-	parallel_wait(s->worker);
+	parallel_queue_flush(&s->queue);
 	s->n_most = s->n;
 }
 
-/* @a: with the sums of one sample */
-static void add_later(struct line_set *s, const struct line_access *a)
+struct line_set *lines_new(const struct lines_opts *opts)
 {
-	if (!s->waiting)
-		s->waiting = xcalloc(LINES_BATCH, sizeof(*s->waiting));
-	s->waiting[s->n_waiting++] = *a;
-	s->n_most++;
-	if (s->n_waiting < LINES_BATCH)
+	struct line_set *s = xcalloc(1, sizeof(*s));
+
+	s->opts = *opts;
+	s->out.has_period = true;
+	s->queue = (struct parallel_queue){
+		.item = sizeof(*s->access), .room = LINES_BATCH, .work = add_batch, .ctx = s
+	};
+	return s;
+}
+
+void lines_free(struct line_set *s)
+{
+	if (!s)
 		return;
-	if (!s->batch) {
-		s->batch = xcalloc(LINES_BATCH, sizeof(*s->batch));
-		s->worker = parallel_worker_new();
-	}
-	begin_batch(s);
+	parallel_queue_free(&s->queue);
+	free(s->access);
+	free(s->out.line);
+	u64_map_free(&s->of);
+	free(s);
 }
 
 static void count_address(struct lines *out, const struct line_access *a)
@@ -228,5 +196,6 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 		a.sum = lat;
 		a.cycles = lat * (period ?: 1);
 	}
-	add_later(s, &a);
+	parallel_queue_put(&s->queue, &a, 1);
+	s->n_most++;
 }

@@ -22,17 +22,13 @@ struct line_set {
 	struct lines_opts opts;
 	struct lines out;
 
-	/* of the worker until its job is done: see lines_flush() */
+	/* complete after lines_flush(); before that, another thread may add to them */
 	struct line_access *access;
 	size_t n, room;
 	struct u64_map of; /* by the hash of its key */
-	struct line_access *batch;
-	unsigned int n_batch;
 
-	struct line_access *waiting; /* LINES_BATCH of them; added, but in no batch yet */
-	unsigned int n_waiting;
-	size_t n_most; /* with those that wait, `n` is at most this */
-	struct parallel_worker *worker;
+	struct parallel_queue queue; /* of struct line_access */
+	size_t n_most;		     /* `n` is at most this, with those in the queue */
 };
 
 /* The sums of equal accesses, by all words before them. */

@@ -48,22 +48,13 @@ struct html_sample {
 	unsigned int folds; /* steps that were applied to the key */
 };
 
-/* Another thread adds a batch of them to the rows while the next ones wait. */
-struct html_fold_queue {
-	/* of the worker until its job is done, as the rows of the report are */
-	struct html_sample *batch;
-	unsigned int n_batch, n_added;
-	struct html_rows *rows;
-
-	struct html_sample *waiting;
-	unsigned int n_waiting;
-	struct parallel_worker *worker;
-};
-
 struct html_report {
 	struct html_report_opts opts;
-	struct html_rows rows; /* complete after html_fold_flush() */
-	struct html_fold_queue queue;
+	struct html_rows rows;	     /* complete after html_fold_flush() */
+	struct parallel_queue queue; /* of struct html_sample, on their way to the rows */
+	const struct html_sample
+		*left; /* of the last batch: there was no room for the first of them */
+	size_t n_left;
 	struct line_set *lines; /* of the current recording */
 	char *hot_lines;	/* of all recordings, as elements of a JSON array */
 	size_t hot_size;
@@ -119,7 +110,6 @@ int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
 /* The same for one sample, some time before html_fold_flush() returns; an error is of this sample or of one before it. */
 int html_fold_sample(struct html_report *r, const struct html_sample *sample);
 int html_fold_flush(struct html_report *r);
-void html_fold_free(struct html_report *r);
 
 /* Describe the given up details; "" if there are none. */
 void html_fold_text(const struct html_report *r, char *buf, size_t size);

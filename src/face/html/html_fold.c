@@ -128,83 +128,62 @@ static int add_sample(struct html_report *r, const struct html_sample *s)
 	return add(r, s->key, s->folds, s->time_ns, &row);
 }
 
-/* Up to the first sample for which there is no room. */
-static void add_batch(void *arg)
+/*
+ * Another thread adds up to the first sample for which there is no room. Folding, which changes call chains, is for the
+ * first thread.
+ */
+static void add_batch(void *ctx, const void *items, size_t n)
 {
-	struct html_fold_queue *q = arg;
+	struct html_report *r = ctx;
 
-	for (q->n_added = 0; q->n_added < q->n_batch; q->n_added++) {
-		const struct html_sample *s = &q->batch[q->n_added];
-		const struct html_row row = html_row_of_sample(&s->key, s->latency, s->period);
+	r->left = items;
+	for (r->n_left = n; r->n_left; r->left++, r->n_left--) {
+		const struct html_row row =
+			html_row_of_sample(&r->left->key, r->left->latency, r->left->period);
 
-		if (html_rows_add(q->rows, &s->key, s->time_ns, &row))
+		if (r->folds != r->left->folds ||
+		    html_rows_add(&r->rows, &r->left->key, r->left->time_ns, &row))
 			break;
 	}
 }
 
-/* Wait for the batch; then fold, if need be, and add the rest of it. */
+/* Wait for the batch; fold, if need be, and add the rest of it. */
 static int end_batch(struct html_report *r)
 {
-	struct html_fold_queue *q = &r->queue;
 	int ret = 0;
 
-	parallel_wait(q->worker);
-	for (; !ret && q->n_added < q->n_batch; q->n_added++)
-		ret = add_sample(r, &q->batch[q->n_added]);
+	parallel_queue_wait(&r->queue);
+	for (; !ret && r->n_left; r->left++, r->n_left--)
+		ret = add_sample(r, r->left);
 	return ret;
 }
 
 int html_fold_flush(struct html_report *r)
 {
-	struct html_fold_queue *q = &r->queue;
 	int ret = end_batch(r);
 
-	for (unsigned int i = 0; !ret && i < q->n_waiting; i++)
-		ret = add_sample(r, &q->waiting[i]);
-	q->n_waiting = 0;
-	return ret;
+	if (ret)
+		return ret;
+	parallel_queue_flush(&r->queue);
+	return end_batch(r);
 }
 
 int html_fold_sample(struct html_report *r, const struct html_sample *sample)
 {
-	struct html_fold_queue *q = &r->queue;
-	struct html_sample *s;
-	int ret;
+	struct html_sample s = *sample;
+	int ret = 0;
 
-	if (!q->waiting)
-		q->waiting = xcalloc(HTML_BATCH, sizeof(*q->waiting));
-	s = &q->waiting[q->n_waiting++];
-	*s = *sample;
-	s->folds = 0;
-	apply_steps(r, &s->key, &s->folds);
-	if (q->n_waiting < HTML_BATCH)
-		return 0;
-	if (!q->batch) {
-		q->batch = xcalloc(HTML_BATCH, sizeof(*q->batch));
-		q->worker = parallel_worker_new();
-		q->rows = &r->rows;
-	}
-	ret = end_batch(r);
-	if (ret)
-		return ret;
-	s = q->batch;
-	q->batch = q->waiting;
-	q->n_batch = q->n_waiting;
-	q->n_added = 0;
-	q->waiting = s;
-	q->n_waiting = 0;
-	/* of what was folded meanwhile, the worker knows nothing */
-	for (unsigned int i = 0; i < q->n_batch; i++)
-		apply_steps(r, &q->batch[i].key, &q->batch[i].folds);
-	parallel_begin(q->worker, add_batch, q);
-	return 0;
-}
-
-void html_fold_free(struct html_report *r)
-{
-	parallel_worker_free(r->queue.worker);
-	free(r->queue.batch);
-	free(r->queue.waiting);
+	if (!r->queue.work)
+		r->queue = (struct parallel_queue){
+			.item = sizeof(s), .room = HTML_BATCH, .work = add_batch, .ctx = r
+		};
+	/* the batch before must be complete when another one begins */
+	if (parallel_queue_is_filled_by_next(&r->queue))
+		ret = end_batch(r);
+	s.folds = 0;
+	apply_steps(r, &s.key, &s.folds);
+	parallel_queue_put(&r->queue, &s, 1);
+	return ret;
 }
 
 int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,

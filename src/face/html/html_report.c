@@ -67,7 +67,7 @@ void html_report_free(struct html_report *r)
 {
 	if (!r)
 		return;
-	html_fold_free(r);
+	parallel_queue_free(&r->queue);
 	html_rows_free(&r->rows);
 	lines_free(r->lines);
 	xmemclose(r->hot_file);
