@@ -30,13 +30,6 @@ struct function {
 };
 _Static_assert(sizeof(struct mapping) % 8 == 0, "mappings are compared word by word");
 
-/* Where a frame was found: the same while the maps of its process are. */
-#define PLACE_BITS 16
-struct known_place {
-	__u64 state, addr; /* of tasks; 0: none */
-	__u32 tgid, maps, changes, location;
-};
-
 struct pprof {
 	struct report_opts opts;
 	struct report *labels;
@@ -44,7 +37,7 @@ struct pprof {
 	struct u64_map function_of; /* by address of the name, as the linker has it */
 	struct word_table mappings, locations, functions, stacks, labels_of;
 	struct pprof_rows rows;
-	struct known_place *places;
+	struct chain_memo memo; /* location of a frame, without a parent */
 	/* functions of a location: their number, and from the innermost on the index + 1 of each */
 	struct word_table inlined;
 	__u64 first, last; /* time; 0: unknown */
@@ -145,28 +138,21 @@ static __u32 find_location(struct pprof *p, const struct trace_event *ev,
 	return word_table_at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
 }
 
-/* The same; a name that is missing may come later, so only others are kept. */
+/* The same, if need be. */
 static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 			 const struct chain_frame *frame, bool innermost)
 {
-	const __u32 tgid = ev->sample.tgid;
-	const __u64 state = frame->kernel ? 0 : tasks_state(p->opts.tasks);
-	const __u32 maps = state ? tasks_maps(p->opts.tasks, tgid, ev->time) : 0;
-	const __u32 changes = symbols_changes(p->opts.symbols);
-	const __u64 hash = u64_hash(frame->addr ^ (__u64)tgid << 40);
-	struct known_place *k = &p->places[hash >> (64 - PLACE_BITS)];
+	const struct chain_place place =
+		chain_place_of(p->opts.tasks, p->opts.symbols, ev, frame, 0);
 	enum code_kind kind = CODE_NAMED;
 	__u32 location;
 
-	if (maps && k->state == state && k->addr == frame->addr && k->tgid == tgid &&
-	    k->maps == maps && k->changes == changes) {
-		p->code[kind] += innermost;
-		return k->location;
+	if (!chain_memo_get(&p->memo, &place, &location)) {
+		location = find_location(p, ev, frame, &kind);
+		if (kind == CODE_NAMED)
+			chain_memo_put(&p->memo, &place, location);
 	}
-	location = find_location(p, ev, frame, &kind);
 	p->code[kind] += innermost;
-	if (maps && kind == CODE_NAMED)
-		*k = (struct known_place){ state, frame->addr, tgid, maps, changes, location };
 	return location;
 }
 
@@ -195,7 +181,6 @@ struct pprof *pprof_new(const struct report_opts *opts)
 	__u64 words[2] = { 1 };
 
 	p->opts = *opts;
-	p->places = xcalloc(1 << PLACE_BITS, sizeof(*p->places));
 	report_new(opts, &p->labels, NULL);
 	intern_get(&p->texts, "");
 	if (opts->info->simulated) {
@@ -221,7 +206,7 @@ void pprof_free(struct pprof *p)
 	report_free(p->labels);
 	u64_map_free(&p->function_of);
 	intern_free(&p->texts);
-	free(p->places);
+	chain_memo_free(&p->memo);
 	free(p);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The call chain of a sample as addresses to look up. */
+/* The call chain of a sample as addresses to look up, and what was found for them before. */
 #ifndef IBSCOPE_CHAIN_H
 #define IBSCOPE_CHAIN_H
+
+#include "symbols.h"
 
 #include "trace/trace.h"
 
@@ -21,5 +23,28 @@ struct chain_frame {
  * Return: how many frames.
  */
 unsigned int chain_frames(const struct trace_sample *s, struct chain_frame *frames);
+
+/* A frame of a process at a time, below a caller. */
+struct chain_place {
+	__u64 state, addr; /* tasks_state(); 0: nothing can be kept for it, as for the kernel */
+	__u32 tgid, maps, changes; /* tasks_maps(), symbols_changes() */
+	__u32 parent;		   /* any number of the user's, which is part of the place */
+};
+
+struct chain_place chain_place_of(const struct tasks *tasks, const struct symbols *s,
+				  const struct trace_event *ev, const struct chain_frame *frame,
+				  __u32 parent);
+
+/*
+ * Numbers that users of this room found for places, as many as fit. Keep only those of frames with a name: a missing
+ * name may come later. The zero value is empty.
+ */
+struct chain_memo {
+	struct chain_known *known;
+};
+
+bool chain_memo_get(const struct chain_memo *m, const struct chain_place *p, __u32 *number);
+void chain_memo_put(struct chain_memo *m, const struct chain_place *p, __u32 number);
+void chain_memo_free(struct chain_memo *m);
 
 #endif

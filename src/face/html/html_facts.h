@@ -10,6 +10,7 @@
 #include "base/intern.h"
 #include "base/parallel.h"
 #include "report/report.h"
+#include "symbols/chain.h"
 #include "where/lines.h"
 
 #include <stdio.h>
@@ -25,12 +26,6 @@ enum html_address { HTML_PHYSICAL, HTML_VIRTUAL, HTML_NO_ADDRESS, HTML_ADDRESSES
 /* A frame of a call chain, below its caller's node. */
 struct html_node {
 	__u32 parent, frame;
-};
-
-/* Where a frame was found below another: the same while the maps of its process are. */
-struct html_known {
-	__u64 state, addr; /* of tasks; 0: none */
-	__u32 tgid, maps, changes, parent, node;
 };
 
 /* A container, or a cgroup outside containers. */
@@ -68,7 +63,7 @@ struct html_report {
 	struct u64_map node_of;	 /* parent << 32 | frame to node */
 	struct html_node *nodes;
 	size_t n_nodes, room_nodes;
-	struct html_known *known;
+	struct chain_memo memo;	  /* node of a frame below that of its caller */
 	struct u64_map thread_of; /* node by the address of the thread's name */
 	struct html_places places;
 	struct intern names[HTML_NAMES];

@@ -78,7 +78,7 @@ void html_report_free(struct html_report *r)
 	free(r->group);
 	u64_map_free(&r->node_of);
 	u64_map_free(&r->thread_of);
-	free(r->known);
+	chain_memo_free(&r->memo);
 	for (unsigned int i = 0; i < HTML_NAMES; i++)
 		intern_free(&r->names[i]);
 	html_places_free(&r->places);

@@ -2,11 +2,6 @@
 /* Call chains: a thread, its functions, and what was inlined into them. */
 #include "html_facts.h"
 
-#include "base/array.h"
-#include "symbols/chain.h"
-
-#define KNOWN_BITS 16
-
 static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
 {
 	return html_node_of(r, parent, intern_get(&r->frames, name));
@@ -38,34 +33,25 @@ static __u32 thread_of(struct html_report *r, const char *comm)
 	return node;
 }
 
-/* A name that is missing may come later, so only others are kept. */
+/* The node of a frame below its caller's, and of what was inlined there. */
 static __u32 frame_of(struct html_report *r, const struct trace_event *ev,
 		      const struct chain_frame *frame, __u32 parent, enum code_kind *kind)
 {
-	const __u32 tgid = ev->sample.tgid;
-	const __u64 state = frame->kernel ? 0 : tasks_state(r->opts.tasks);
-	const __u32 maps = state ? tasks_maps(r->opts.tasks, tgid, ev->time) : 0;
-	const __u32 changes = symbols_changes(r->opts.symbols);
-	const __u64 hash = u64_hash(frame->addr ^ (__u64)tgid << 40 ^ (__u64)parent << 20);
-	struct html_known *k;
+	const struct chain_place place =
+		chain_place_of(r->opts.tasks, r->opts.symbols, ev, frame, parent);
 	struct symbol symbol;
 	__u32 node;
 
-	if (!r->known)
-		r->known = xcalloc(1 << KNOWN_BITS, sizeof(*r->known));
-	k = &r->known[hash >> (64 - KNOWN_BITS)];
-	if (maps && k->state == state && k->addr == frame->addr && k->tgid == tgid &&
-	    k->maps == maps && k->changes == changes && k->parent == parent) {
-		*kind = CODE_NAMED;
-		return k->node;
-	}
-	symbols_find(r->opts.symbols, r->opts.tasks, tgid, frame->addr, ev->time, frame->kernel,
-		     false, &symbol);
+	*kind = CODE_NAMED;
+	if (chain_memo_get(&r->memo, &place, &node))
+		return node;
+	symbols_find(r->opts.symbols, r->opts.tasks, ev->sample.tgid, frame->addr, ev->time,
+		     frame->kernel, false, &symbol);
 	*kind = report_code_kind(true, &symbol);
 	node = inlined_of(r, node_of(r, parent, symbol.name),
 			  symbols_inlined(r->opts.symbols, &symbol));
-	if (maps && *kind == CODE_NAMED)
-		*k = (struct html_known){ state, frame->addr, tgid, maps, changes, parent, node };
+	if (*kind == CODE_NAMED)
+		chain_memo_put(&r->memo, &place, node);
 	return node;
 }
 
