@@ -251,8 +251,9 @@ static bool refuse(const struct rule *r, const struct query *q, char *buf, size_
 	} else if (event_filter(c->event) && r->stage != PLAN_SCHEDULER) {
 		snprintf(buf, size, "the event given with -e has filters already");
 	} else if (r->stage == PLAN_HARDWARE && q->no_weights && c->stages & PLAN_AUTO) {
-		snprintf(buf, size, "%s would leave estimated ops unknown: %s; use --plan hw for it",
-			 r->name, q->no_weights);
+		snprintf(buf, size,
+			 "%s would leave estimated ops unknown: %s; use --plan hw for it", r->name,
+			 q->no_weights);
 	} else if (!(q->stages & 1U << r->stage)) {
 		snprintf(buf, size, "%s needs --plan %s%s", r->name, stages[r->stage].option,
 			 r->stage != PLAN_HARDWARE || counts_tags(c)
