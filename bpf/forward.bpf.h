@@ -14,6 +14,9 @@ const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct
 const volatile bool cfg_stacks = false;
 const volatile bool cfg_slabs = false;
 
+/* Rings keep the last records: a new one replaces the oldest, and the reader is never woken. */
+const volatile bool cfg_ring_overwrites;
+
 /* Registers that can be read in place: the size of the kernel's array. */
 #define IN_PLACE_REGS 8
 
@@ -31,6 +34,8 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 	ring->next = next == ring->slots ? 0 : next;
 	barrier();
 	WRITE_ONCE(ring->written, written);
+	if (cfg_ring_overwrites)
+		return;
 	/* fails in an NMI while another CPU rings the bell (before v6.15) */
 	if (!(written & (IBS_RING_CHECK - 1)) && ring_unread(ring) > ring->slots / 2)
 		bpf_ringbuf_output(&bell, &any, sizeof(any), BPF_RB_FORCE_WAKEUP);
@@ -190,7 +195,7 @@ static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct samp
 	__u32 slot = st->ring.first + st->ring.next;
 	void *rec;
 
-	if (ring_unread(&st->ring) >= st->ring.slots)
+	if (!cfg_ring_overwrites && ring_unread(&st->ring) >= st->ring.slots)
 		return IBS_OUTCOME_LOST_RING_FULL;
 	rec = bpf_map_lookup_elem(&records, &slot);
 	if (!rec)

@@ -31,7 +31,8 @@
 	X(LOST_READ, LOST, "read_fault", "cannot read the registers")                         \
 	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")                    \
 	X(LOST_LEASE, LOST, "lease", "no collector has renewed its lease")                    \
-	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")
+	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")     \
+	X(LOST_OVERWRITTEN, LOST, "overwritten", "replaced by a newer record")
 #define IBS_OUTCOME_FIRST_LINE 4
 #define IBS_OUTCOME_ROOM       26 /* room for new outcomes, which then change no layout */
 

@@ -60,7 +60,8 @@ static inline struct sampler *open_twin(const struct sampler_opts *opts)
 static inline bool can_reach(enum ibs_outcome o)
 {
 	return o != IBS_OUTCOME_FORWARDED && o != IBS_OUTCOME_LOST_RING_FULL &&
-	       o != IBS_OUTCOME_LOST_INTERNAL && o != IBS_OUTCOME_LOST_LEASE;
+	       o != IBS_OUTCOME_LOST_INTERNAL && o != IBS_OUTCOME_LOST_LEASE &&
+	       o != IBS_OUTCOME_LOST_OVERWRITTEN;
 }
 
 /* Each sample that was seen has one outcome. The caller frees @snap. */

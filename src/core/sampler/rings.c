@@ -41,6 +41,7 @@ struct rings {
 	struct ibs_record_extra *extra; /* of the batch; NULL: not recorded */
 	__u64 last_ns;
 	unsigned int delay_ms;
+	struct ibs_ring *copied; /* of a copy, whose rings own their records; NULL: no copy */
 };
 
 size_t rings_record_bytes(bool raw, bool extra)
@@ -136,6 +137,9 @@ void rings_close(struct rings *r)
 		munmap(r->bell_taken, page);
 	if (r->bell_rung)
 		munmap((void *)r->bell_rung, page);
+	for (size_t i = 0; r->copied && i < r->n; i++)
+		free((char *)r->ring[i].first);
+	free(r->copied);
 	free(r->ring);
 	heap_free(&r->heads);
 	free(r->batch);
@@ -297,8 +301,9 @@ static size_t take_turn(struct rings *r, __u64 until, size_t n)
 
 static void empty_bell(const struct rings *r)
 {
-	__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
-			 __ATOMIC_SEQ_CST);
+	if (r->bell_taken)
+		__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
+				 __ATOMIC_SEQ_CST);
 }
 
 int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct err *err)
@@ -324,6 +329,80 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	ret = hand_over(r, n, cb, arg, err);
 	plan(r, fullest);
 	return ret;
+}
+
+size_t rings_n(const struct rings *r)
+{
+	return r->n;
+}
+
+void rings_mark(const struct rings *r, __u32 *mark)
+{
+	for (size_t i = 0; i < r->n; i++)
+		mark[i] = __atomic_load_n(&r->ring[i].shared->written, __ATOMIC_ACQUIRE);
+}
+
+/* Copy records with the numbers @from to @from + @n - 1; a ring has a power of two of them. */
+static char *copy_numbered(const struct rings *r, const struct ring *ring, __u32 from, __u32 n)
+{
+	__u32 at = from & (ring->slots - 1);
+	__u32 first = n < ring->slots - at ? n : ring->slots - at;
+	char *to = xrealloc(NULL, (n ?: 1) * r->stride);
+
+	memcpy(to, ring->first + at * r->stride, first * r->stride);
+	memcpy(to + first * r->stride, ring->first, (n - first) * r->stride);
+	return to;
+}
+
+/*
+ * Only the records that no program can have touched during the copy count: with the number
+ * `written` at its end, a program may be writing record `written`, in place of `written` - slots.
+ */
+static void copy_ring(struct rings *to, size_t i, const struct ring *ring, __u32 since,
+		      struct rings_kept *out)
+{
+	const __u32 end = __atomic_load_n(&ring->shared->written, __ATOMIC_ACQUIRE);
+	const __u32 all = end - since, n = all < ring->slots - 1 ? all : ring->slots - 1;
+	char *records = copy_numbered(to, ring, end - n, n);
+	__u32 written, gone;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	written = __atomic_load_n(&ring->shared->written, __ATOMIC_ACQUIRE);
+	gone = written - end + n + 1;
+	gone = gone > ring->slots ? gone - ring->slots : 0;
+	if (gone > n)
+		gone = n;
+	to->copied[i] = (struct ibs_ring){ .written = n, .taken = gone };
+	to->ring[i] = (struct ring){ .shared = &to->copied[i],
+				     .first = records,
+				     .slots = n,
+				     .at = gone == n ? 0 : gone,
+				     .taken = gone };
+	out->kept += n - gone;
+	out->overwritten += all - (n - gone);
+}
+
+struct rings *rings_copy(const struct rings *r, const __u32 *since, struct rings_kept *out)
+{
+	struct rings *to = xcalloc(1, sizeof(*to));
+
+	*out = (struct rings_kept){};
+	to->n = r->n;
+	to->slots = r->slots;
+	to->raw = r->raw;
+	to->record_bytes = r->record_bytes;
+	to->stride = r->stride;
+	to->delay_ms = 1;
+	to->bell_fd = -1;
+	to->ring = xcalloc(to->n, sizeof(*to->ring));
+	to->copied = xcalloc(to->n, sizeof(*to->copied));
+	to->batch = xrealloc(NULL, BATCH * to->record_bytes);
+	if (r->extra)
+		to->extra = xcalloc(BATCH, sizeof(*to->extra));
+	array_reserve(to->heads.item, to->heads.room, to->n);
+	for (size_t i = 0; i < to->n; i++)
+		copy_ring(to, i, &r->ring[i], since[i], out);
+	return to;
 }
 
 int rings_fd(const struct rings *r)

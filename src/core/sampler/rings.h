@@ -72,6 +72,28 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
  */
 void rings_join(struct rings *r, const struct rings *other, __s32 first_stack);
 
+/**
+ * rings_mark() - numbers of records put into each ring so far, modulo 2^32
+ * @mark: one for each ring: rings_n()
+ */
+void rings_mark(const struct rings *r, __u32 *mark);
+size_t rings_n(const struct rings *r);
+
+/* Records put into all rings since a mark. */
+struct rings_kept {
+	__u64 kept;	   /* the copy has them */
+	__u64 overwritten; /* newer records took their place */
+};
+
+/**
+ * rings_copy() - copy the records of rings that keep the last ones, while programs write on
+ * @since: leave out the records before this mark, which is fewer than 2^32 records old
+ *
+ * Return: the copy, which has only complete records: drain it like other rings, but do not wait for
+ * it; closed by the caller.
+ */
+struct rings *rings_copy(const struct rings *r, const __u32 *since, struct rings_kept *out);
+
 /* Readable if a ring has become more than half full since the last rings_drain(). */
 int rings_fd(const struct rings *r);
 

@@ -55,6 +55,11 @@ struct sampler_opts {
 	 * up to SAMPLER_RING_MAX_DEFAULT
 	 */
 	__u32 ring_bytes;
+	/*
+	 * With `copies`: the rings of all CPUs keep the last records in this much memory, for
+	 * rings_copy(); each has the greatest power of two of records that fits. 0: they do not
+	 */
+	__u64 history_bytes;
 	/* Record call chains. The kernel unwinds at each sample, selected or not. */
 	bool stacks;
 	/* Record the slab cache of kernel data; needs kernel_finds_slabs(). */

@@ -39,6 +39,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	/* kfuncs came later (v6.2), and nothing else tells */
 	cfg->cfg_comm_padded = s->direct && s->features.task_btf;
+	cfg->cfg_ring_overwrites = opts->history_bytes;
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
 	cfg->cfg_slabs = opts->slabs;

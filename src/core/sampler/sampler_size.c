@@ -122,6 +122,45 @@ static __u64 stacks_bytes(void)
 /* All rings are one map, whose size has 32 bits before v5.11. */
 #define RINGS_MAX (UINT32_MAX - (1U << 16))
 
+static int check_rings(const struct sampler_opts *opts, __u64 n, __u64 room,
+		       struct sampler_memory *out, struct err *err)
+{
+	const bool given = opts->ring_bytes || opts->history_bytes;
+
+	out->rings = rings_bytes(n, out->ring_slots, sampler_record_bytes(opts));
+	if (out->rings > RINGS_MAX)
+		return err_set(err, -E2BIG,
+			       "%llu ring buffers of %u KiB are %.1f GiB; the maximum is "
+			       "4 GiB: use a smaller %s, or sample fewer CPUs (-C)",
+			       n, out->ring_bytes >> 10, out->rings / 1073741824.0,
+			       opts->history_bytes ? "--flight" : "--ring-size");
+	if (out->rings <= room || (given && !opts->max_memory_bytes))
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
+		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
+		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
+}
+
+/* The share of a CPU; a power of two of records, so that their positions survive a wrap of the count. */
+static int plan_history(const struct sampler_opts *opts, struct sampler_memory *out,
+			struct err *err)
+{
+	size_t bytes = sampler_record_bytes(opts);
+	__u64 n = sampler_ring_cpus(opts), share = opts->history_bytes / n;
+
+	if (share < SAMPLER_RING_MIN)
+		return err_set(err, -EINVAL,
+			       "%.1f MiB are too little to keep the last samples of %llu CPUs: "
+			       "each needs %u KiB",
+			       opts->history_bytes / 1048576.0, n, SAMPLER_RING_MIN >> 10);
+	out->ring_slots = 1;
+	while (out->ring_slots * 2ULL * bytes <= share && out->ring_slots < 1U << 30)
+		out->ring_slots *= 2;
+	out->ring_bytes = out->ring_slots * bytes;
+	return 0;
+}
+
 /* Plan rings in @room bytes of memory, or of the configured size. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
@@ -131,6 +170,11 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 
 	if (!n)
 		return 0;
+	if (opts->history_bytes) {
+		int ret = plan_history(opts, out, err);
+
+		return ret ?: check_rings(opts, n, room, out, err);
+	}
 	out->ring_bytes = SAMPLER_RING_MIN;
 	while (opts->ring_bytes
 		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
@@ -138,18 +182,7 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 				 rings_bytes(n, 2 * out->ring_bytes / bytes, bytes) <= room)
 		out->ring_bytes *= 2;
 	out->ring_slots = out->ring_bytes / bytes;
-	out->rings = rings_bytes(n, out->ring_slots, bytes);
-	if (out->rings > RINGS_MAX)
-		return err_set(err, -E2BIG,
-			       "%llu ring buffers of %u KiB are %.1f GiB; the maximum is "
-			       "4 GiB: use a smaller --ring-size, or sample fewer CPUs (-C)",
-			       n, out->ring_bytes >> 10, out->rings / 1073741824.0);
-	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
-		return 0;
-	return err_set(err, -ENOSPC,
-		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
-		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
-		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
+	return check_rings(opts, n, room, out, err);
 }
 
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
