@@ -46,7 +46,7 @@ class Shell:
         self.assertIn('replay', self.complete('help', ''))
         self.assertEqual(self.complete('help', 'fi'), ['filter'])
         self.assertEqual(set(self.complete('ctl', '')),
-                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload', 'stop', 'unpin'})
+                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload', 'dump', 'stop', 'unpin'})
         self.assertEqual(self.complete('ctl', 'set', 'max-l'), ['max-lat='])
         self.assertEqual(self.complete('ctl', 'set', 'grace=1', 'max-gr'), ['max-groups='])
         self.assertIn('kernel', self.complete('ctl', 'unset', 'k'))

@@ -451,7 +451,7 @@ class Setting(Case):
                               (b'unset\na=b\n', 'error usage\n')):
             self.assertTrue(self.ask(request).startswith(said), request)
         self.assertEqual({x.split()[0] for x in self.ask(b'help\n').splitlines()[1:]},
-                         {'status', 'hot-lines', 'ledger', 'set', 'unset', 'reset', 'reload', 'stop', 'help'})
+                         {'status', 'dump', 'hot-lines', 'ledger', 'set', 'unset', 'reset', 'reload', 'stop', 'help'})
 
     def test_snapshot_by_what_is_counted(self):
         self.collector('--by', 'comm,src')

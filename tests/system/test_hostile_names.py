@@ -292,7 +292,15 @@ class HostileNames(unittest.TestCase):
         c.p.send_signal(signal.SIGHUP)
         self.run_it(TEXT, *ctl, 'stop', hostile=False)
         c.p.wait(30)
-        left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**')
+        left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**', '--flight', '60s')
+        self.walked.update(('serve', word.removeprefix('--')) for word in left.p.args)
+        last = os.path.join(self.dir, 'last.data')
+
+        def dumped():
+            self.run_it(TEXT, *ctl, 'dump', '-o', last, hostile=False)
+            return b'\\x' in self.run_it(TEXT, 'report', '--by', 'comm,cgroup', last, hostile=False)
+        ibscope.until(dumped)
+        self.run_it(JSON, 'report', '--by', 'comm,cgroup', '--json', last)
         self.run_it(TEXT, *ctl, 'unpin', hostile=False)
         self.assertEqual(left.stop(), 0)
         self.assertFalse(os.path.exists(pins))

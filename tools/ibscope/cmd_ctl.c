@@ -5,6 +5,7 @@
 #include "collector/control.h"
 #include "view/hist.h"
 #include "base/options.h"
+#include "capture/capture.h"
 #include "base/screen.h"
 #include "base/utf8.h"
 #include "pins/pinned.h"
@@ -19,6 +20,7 @@
 
 struct ctl {
 	const char *pin_dir, *control; /* NULL: not given */
+	const char *output;	       /* NULL: not given */
 	bool json, wait;
 	unsigned int event;    /* enum event_choice */
 	unsigned int labels;   /* of --by; 0: not given */
@@ -64,6 +66,8 @@ static const struct option_row ctl_rows[] = {
 	  "group snapshot by these keys; default one row per container, in JSON cgroup,src,op "
 	  "or cgroup,fetch,itlb",
 	  set_by },
+	{ "output", 'o', "FILE", "recording that dump writes; default " OUTPUT_DEFAULT_PATH,
+	  OPTION_WORD(struct ctl, output) },
 	{ "wait", 0, NULL, "let set accept cgroups and containers that do not exist yet",
 	  OPTION_FLAG(struct ctl, wait) },
 };
@@ -280,6 +284,7 @@ static const struct verb {
 	bool asks;     /* the collector can answer */
 	bool json, wait;
 	bool ends, removes; /* sampling; pins */
+	bool dumps;
 } verbs[] = {
 	{ "status", NULL, "show the state of the collector and its live options", status, true,
 	  true },
@@ -292,6 +297,7 @@ static const struct verb {
 	  true },
 	{ "reset", NULL, "return all options to the values of file and command line", NULL, true },
 	{ "reload", NULL, "read file and command line again, as SIGHUP does", NULL, true },
+	{ "dump", NULL, "write the last samples of serve --flight to a recording", .dumps = true },
 	{ "stop", NULL, "end sampling, with or without a collector; counters are kept",
 	  .ends = true },
 	{ "unpin", NULL, "end sampling and remove all pins, and with them the counters",
@@ -364,6 +370,8 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
 	if (c->json && format_set(&c->view.opts.format, FORMAT_JSON, err))
 		return -EINVAL;
+	if (c->output && !verb->dumps)
+		return err_set(err, -EINVAL, "-o: only dump writes a file");
 	if (c->event && verb->run != print_snapshot && verb->run != ledger)
 		return err_set(err, -EINVAL, "-e: %s is the same for all events", verb->name);
 	if (c->event && c->control && verb->run == ledger)
@@ -406,8 +414,10 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 	return ret;
 }
 
-static int print_answer(struct control_answer *a, struct err *err)
+/* @ok: where to print a success */
+static int print_answer(struct control_answer *a, FILE *ok, struct err *err)
 {
+	static const int exits[] = { EXIT_DONE, EXIT_USAGE, EXIT_FAILED };
 	char *rest = a->text, *line;
 
 	if (a->result != CONTROL_OK) {
@@ -419,13 +429,11 @@ static int print_answer(struct control_answer *a, struct err *err)
 	while ((line = strsep(&rest, "\n"))) {
 		if (!rest && !*line)
 			break;
-		utf8_put(a->result == CONTROL_OK ? stdout : stderr, line);
-		fputc('\n', a->result == CONTROL_OK ? stdout : stderr);
+		utf8_put(a->result == CONTROL_OK ? ok : stderr, line);
+		fputc('\n', a->result == CONTROL_OK ? ok : stderr);
 	}
 	free(a->text);
-	return a->result == CONTROL_OK	    ? EXIT_DONE
-	       : a->result == CONTROL_USAGE ? EXIT_USAGE
-					    : EXIT_FAILED;
+	return exits[a->result];
 }
 
 /* Return: an exit status, with @err unless it is EXIT_DONE. */
@@ -452,7 +460,26 @@ static int ask(const struct ctl *c, const char *verb, int argc, char **argv, str
 	xmemclose(f);
 	ret = control_ask(path, text, n, &answer, err);
 	free(text);
-	return ret ? EXIT_FAILED : print_answer(&answer, err);
+	return ret ? EXIT_FAILED : print_answer(&answer, stdout, err);
+}
+
+/* Return: as ask(). */
+static int dump(const struct ctl *c, struct err *err)
+{
+	char path[sizeof(((struct ibs_meta *)0)->control)];
+	const char *name = c->output ?: OUTPUT_DEFAULT_PATH;
+	const bool to_stdout = !strcmp(name, "-");
+	struct control_answer answer = {};
+	struct screen screen;
+	int ret;
+
+	if (find_control(c, path, sizeof(path), err) || control_dump(path, name, &answer, err))
+		return EXIT_FAILED;
+	ret = print_answer(&answer, to_stdout ? stderr : stdout, err);
+	screen_of(stdout, &screen);
+	if (ret == EXIT_DONE && !to_stdout)
+		screen_next(stdout, &screen, "report", name, NULL);
+	return ret;
 }
 
 #define STOP_S 30 /* a collector exits within this time */
@@ -559,6 +586,8 @@ int cmd_ctl(int argc, char **argv)
 	}
 	if (c.control && !c.pin_dir && verb->run == print_snapshot)
 		ret = snapshot_of_user(&c, &err);
+	else if (verb->dumps)
+		ret = dump(&c, &err);
 	else if (verb->ends)
 		ret = end_sampling(&c, verb, &err);
 	else if (!verb->run || (c.control && verb->asks))

@@ -199,23 +199,12 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	return ret ?: put_part(c, b, from, b->n, err);
 }
 
-int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
-		  struct err *err)
+static void choose_tasks(struct capture *c)
 {
+	const struct session *s = c->session;
 	const struct selection *sel = &session_event(s, 0)->opts.sel;
-	struct sideband_opts opts = {
-		.choice = &c->choice,
-		.data = data,
-		.cgroups = cgroup_tree_fs(session_tree(s))->mode == CGROUP_MODE_V2,
-	};
 	bool some = sel->processes.n && !sel->processes.but;
-	struct cpulist online;
-	int cpu, ret;
 
-	*c = (struct capture){ .session = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
-	for (unsigned int i = 1; i < n_events; i++)
-		rings_join(sampler_rings(session_event(s, 0)->sampler),
-			   sampler_rings(session_event(s, i)->sampler), SAMPLER_STACKS);
 	/* the command's cgroup has only the command and its descendants */
 	if (session_command_cgroup(s) && !session_options(s)->ranks) {
 		__u32 pid = command_pid(session_command(s));
@@ -225,6 +214,24 @@ int capture_begin(struct capture *c, struct session *s, unsigned int n_events, b
 		task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0,
 				 sel->follow);
 	}
+}
+
+int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
+		  struct err *err)
+{
+	struct sideband_opts opts = {
+		.choice = &c->choice,
+		.data = data,
+		.cgroups = cgroup_tree_fs(session_tree(s))->mode == CGROUP_MODE_V2,
+	};
+	struct cpulist online;
+	int cpu, ret;
+
+	*c = (struct capture){ .session = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
+	for (unsigned int i = 1; i < n_events; i++)
+		rings_join(sampler_rings(session_event(s, 0)->sampler),
+			   sampler_rings(session_event(s, i)->sampler), SAMPLER_STACKS);
+	choose_tasks(c);
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)
 		return ret;
@@ -270,6 +277,15 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 	if (until > c->until)
 		c->until = until;
 	return ret;
+}
+
+int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64 since_ns,
+		 struct err *err)
+{
+	c->session = s;
+	c->until = since_ns;
+	choose_tasks(c);
+	return capture_state(c, err) ?: rings_drain(copy, UINT64_MAX, put_batch, c, err);
 }
 
 void capture_close(struct capture *c)

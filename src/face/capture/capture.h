@@ -53,6 +53,14 @@ int capture_drain(struct capture *c, __u64 until, struct err *err);
 /* Runtimes write some names after the container has started: write those that became known. */
 int capture_late_names(struct capture *c, struct err *err);
 
+/*
+ * Instead of the calls above: write a copy of rings that keep the last samples, with the names and mappings that
+ * exist now, as if they had been there since @since_ns. @c: zero, except for its output. Return: 0 or a negative
+ * errno with @err; call capture_close() in either case.
+ */
+int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64 since_ns,
+		 struct err *err);
+
 /* Set the names of a cgroup in an event. Return: false if its container has no name yet. */
 bool capture_name_cgroup(const struct session *s, __u64 id, struct trace_event *ev);
 

@@ -211,6 +211,8 @@ void sideband_refresh(struct sideband *sb)
 
 __u64 sideband_peek(struct sideband *sb)
 {
+	if (!sb)
+		return UINT64_MAX;
 	if (!sb->next) {
 		sb->next = &sb->ring[0];
 		for (size_t i = 1; i < sb->n; i++)

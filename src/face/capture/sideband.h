@@ -38,7 +38,7 @@ int sideband_fd(const struct sideband *sb);
 /* Read new records; sideband_next() returns only those. */
 void sideband_refresh(struct sideband *sb);
 
-/* Time of the next record, returned or filtered out, CLOCK_MONOTONIC; UINT64_MAX: none. */
+/* Time of the next record, returned or filtered out, CLOCK_MONOTONIC; UINT64_MAX: none. Accepts NULL. */
 __u64 sideband_peek(struct sideband *sb);
 
 /**

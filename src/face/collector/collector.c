@@ -25,6 +25,7 @@ int collector_new(const struct collector_opts *opts, struct collector **out, str
 	*out = c;
 	c->opts = *opts;
 	c->session = session_new();
+	c->flight = flight_new();
 	c->stats_fd = -1;
 	c->source = (struct settings_source){ .argc = opts->argc,
 					      .argv = opts->argv,
@@ -41,6 +42,7 @@ void collector_free(struct collector *c)
 	settings_close(&c->set);
 	live_options_free(&c->live);
 	served_lines_free(&c->lines);
+	flight_free(c->flight);
 	free(c->source.config_text);
 	free(c);
 }
@@ -168,6 +170,7 @@ static int tick(struct collector *c, struct err *err)
 	session_tick(c->session);
 	follow_cgroups(c, true);
 	requests_log_rest(c, false);
+	flight_tick(c->flight);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)

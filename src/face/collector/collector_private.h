@@ -84,6 +84,7 @@ struct collector {
 	struct clock_watch clock;
 	bool clock_watched;
 	struct served_lines lines;
+	struct flight *flight;
 };
 
 #define for_each_event(e, c) \

@@ -101,6 +101,7 @@ int collector_begin(struct collector *c, struct err *err)
 		return ret;
 	status_live(c);
 	machine_watch_start(c);
+	flight_begin(c->flight, &c->set.flight, c->session);
 	c->next_follow_s = 0;
 	collector_renew_lease(c);
 	ret = budget_open(c, err);

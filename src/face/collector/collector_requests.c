@@ -451,6 +451,24 @@ static enum control_result hot_lines(struct collector *c, const struct control_r
 	return CONTROL_OK;
 }
 
+/* Root only, as for hot-lines. The client opens the file: a collector must not write where others say. */
+static enum control_result dump(struct collector *c, const struct control_request *r, FILE *out,
+				struct err *err)
+{
+	struct flight_request to = { .file = r->file, .connection = r->connection };
+
+	(void)out;
+	if (no_lines(r, err))
+		return CONTROL_USAGE;
+	if (r->uid) {
+		err_set(err, -EPERM,
+			"dump: only root may ask, since the samples have physical addresses");
+		return CONTROL_FAILED;
+	}
+	snprintf(to.by, sizeof(to.by), "uid %u, process %d", r->uid, r->pid);
+	return flight_dump(c->flight, &to, err) ? CONTROL_FAILED : CONTROL_HANDED_OVER;
+}
+
 /* The main loop reads the signal after the answer is sent. */
 static enum control_result stop(struct collector *c, const struct control_request *r, FILE *out,
 				struct err *err)
@@ -477,6 +495,9 @@ static const struct verb {
 	{ "reset", "return all options to file and command line", reset, true },
 	{ "reload", "read file and command line again, as SIGHUP does", reload, true },
 	{ "hot-lines", "the cache lines of --hot-lines, for `ibscope c2c --control`", hot_lines },
+	{ "dump",
+	  "write the samples of --flight to the file that was passed, for `ibscope ctl dump`",
+	  dump },
 	{ "stop", "exit as after SIGTERM", stop },
 	{ "help", "show this list", help },
 };
@@ -525,6 +546,7 @@ int requests_open(struct collector *c, struct err *err)
 	const struct control_opts opts = {
 		.path = c->set.control,
 		.mode = c->set.control_mode,
+		.takes_files = true,
 		.handle = handle,
 		.arg = c,
 	};

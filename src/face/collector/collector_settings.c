@@ -190,7 +190,21 @@ static const struct option_row limit_rows[] = {
 	  "64M",
 	  OPTION_SIZE(struct collector_settings, max_rss_bytes, 1 << 20, 16 << 20, 1ULL << 40) },
 };
-#define SETS_MAX 6
+
+static int set_flight(void *ctx, const char *arg, struct err *err)
+{
+	return flight_parse(arg, &((struct collector_settings *)ctx)->flight, err);
+}
+
+static const struct option_row flight_rows[] = {
+	{ "flight", 0, "TIME[:SIZE]|off",
+	  "keep the samples of the last TIME, such as 60s, in SIZE of memory, for `ibscope ctl "
+	  "dump`; "
+	  "default off, SIZE 16M",
+	  set_flight },
+};
+
+#define SETS_MAX 7
 
 static size_t option_sets(const struct settings_source *src, struct collector_settings *s,
 			  struct option_set *out)
@@ -201,6 +215,7 @@ static size_t option_sets(const struct settings_source *src, struct collector_se
 		{ "Operation", ROWS(operation_rows), s },
 		{ "Control socket", ROWS(control_rows), s },
 		{ "Resource limits", ROWS(limit_rows), s },
+		{ "Flight recorder", ROWS(flight_rows), s },
 	};
 	size_t n = sizeof(own) / sizeof(own[0]);
 
@@ -309,7 +324,8 @@ static int check(struct collector_settings *s, struct err *err)
 
 	if (!s->max_overhead && !s->bpf_time_given)
 		s->max_bpf_ns = MAX_BPF_UNGOVERNED_NS;
-	return ret ?: sampling_check(&s->sampling, err);
+	ret = ret ?: sampling_check(&s->sampling, err);
+	return ret ?: flight_check(&s->flight, &s->sampling, err);
 }
 
 int settings_parse(const struct settings_source *src, const struct live_options *live,

@@ -7,6 +7,7 @@
 
 #include "cgroup/cgroup.h"
 #include "base/options.h"
+#include "flight/flight.h"
 #include "session/session.h"
 
 #include <ibscope/pin_layout.h>
@@ -91,6 +92,7 @@ struct collector_settings {
 	double max_bpf_ns; /* mean run of the program; 0: no limit */
 	bool bpf_time_given;
 	__u64 max_rss_bytes; /* 0: the default */
+	struct flight_opts flight;
 	void *extra;
 };
 

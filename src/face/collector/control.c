@@ -43,6 +43,7 @@ struct client {
 	size_t n_out, sent;
 	struct ucred who;
 	int pidfd; /* of who.pid, or -1 */
+	int file;  /* that it passed, or -1 */
 };
 
 #ifndef SO_PEERPIDFD
@@ -77,6 +78,8 @@ static void drop(struct client *c)
 	close(c->fd);
 	if (c->pidfd >= 0)
 		close(c->pidfd);
+	if (c->file >= 0)
+		close(c->file);
 	free(c->in);
 	free(c->out);
 	memset(c, 0, sizeof(*c));
@@ -115,11 +118,45 @@ static bool is_complete(struct client *c, size_t from)
 	return false;
 }
 
+/* Keep the last file that a client passed. */
+static void keep_file(struct client *c, struct msghdr *m)
+{
+	struct cmsghdr *h = CMSG_FIRSTHDR(m);
+
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
+	    h->cmsg_len != CMSG_LEN(sizeof(int)))
+		return;
+	if (c->file >= 0)
+		close(c->file);
+	memcpy(&c->file, CMSG_DATA(h), sizeof(int));
+}
+
+/* The kernel closes files for which there is no room in the message. */
+static ssize_t receive(const struct control *s, struct client *c, char *to, size_t room)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} passed;
+	struct iovec part = { to, room };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (s->opts.takes_files) {
+		m.msg_control = &passed;
+		m.msg_controllen = CMSG_LEN(sizeof(int));
+	}
+	n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+	if (n >= 0)
+		keep_file(c, &m);
+	return n;
+}
+
 static void take_request(struct control *s, struct client *c)
 {
 	size_t room = CONTROL_REQUEST - c->n_in, before = c->n_in;
 	char beyond;
-	ssize_t n = recv(c->fd, room ? c->in + c->n_in : &beyond, room ?: 1, 0);
+	ssize_t n = receive(s, c, room ? c->in + c->n_in : &beyond, room ?: 1);
 
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
@@ -216,6 +253,7 @@ static bool take_client(struct control *s, struct client *c)
 		return false;
 	}
 	c->fd = fd;
+	c->file = -1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &pidfd_len))
 		c->pidfd = -1;
 	c->in = xrealloc(NULL, CONTROL_REQUEST + 1);
@@ -257,6 +295,8 @@ static enum control_result handle(struct control *s, struct client *c, FILE *out
 		r->uid = c->who.uid;
 		r->pid = c->who.pid;
 		r->pidfd = c->pidfd;
+		r->file = c->file;
+		r->connection = c->fd;
 		result = s->opts.handle(s->opts.arg, r, out, err);
 	}
 	free(r);
@@ -278,6 +318,11 @@ static void serve(struct control *s, struct client *c)
 
 	result = handle(s, c, body, &err);
 	xmemclose(body);
+	if (result == CONTROL_HANDED_OVER) {
+		free(text);
+		drop(c);
+		return;
+	}
 	whole = xmemopen(&c->out, &c->n_out);
 	fprintf(whole, "%s\n", first[result]);
 	if (result != CONTROL_OK)

@@ -38,13 +38,16 @@ struct control_request {
 	/* of the client, when it connected */
 	uid_t uid;
 	pid_t pid;
-	int pidfd; /* of `pid`; -1: not available before v6.5 */
+	int pidfd;	/* of `pid`; -1: not available before v6.5 */
+	int file;	/* that the client passed with it, for opts.takes_files; -1: none */
+	int connection; /* to answer there, see CONTROL_HANDED_OVER */
 };
 
 enum control_result {
 	CONTROL_OK,
 	CONTROL_USAGE, /* wrong request */
 	CONTROL_FAILED,
+	CONTROL_HANDED_OVER, /* another process has the connection, and answers */
 };
 
 /**
@@ -67,6 +70,7 @@ struct control_opts {
 	const char *path;
 	mode_t mode;	       /* of the socket */
 	unsigned int per_user; /* connections of one uid at a time; 0: no limit */
+	bool takes_files;      /* a client may pass a file; else the kernel closes it */
 	control_handler *handle;
 	void *arg;
 };
@@ -121,6 +125,14 @@ struct control_answer {
  */
 int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
 		struct err *err);
+
+/**
+ * control_dump() - let a collector write the samples of its flight recorder to a file
+ * @file: opened here, with the rights of the caller; replaced if the dump succeeds. "-": standard output
+ *
+ * Return: 0 with *out, or a negative errno with @err, as control_ask().
+ */
+int control_dump(const char *path, const char *file, struct control_answer *out, struct err *err);
 
 #define CONTROL_SNAPSHOTS 2
 

@@ -2,6 +2,7 @@
 #include "control.h"
 
 #include "base/array.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,16 +70,37 @@ static int connect_to(const char *path, struct err *err)
 	return explain(path, error, err);
 }
 
+/* @file: to pass along, or -1 */
+static ssize_t send_part(int fd, const char *text, size_t n, int file)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} passed = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+			       .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS } };
+	struct iovec part = { (char *)text, n };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (file >= 0) {
+		memcpy(CMSG_DATA(&passed.head), &file, sizeof(int));
+		m.msg_control = &passed;
+		m.msg_controllen = sizeof(passed.bytes);
+	}
+	return sendmsg(fd, &m, MSG_NOSIGNAL);
+}
+
 /* If the request is too long, the answer comes before everything is sent. */
-static void send_all(int fd, const char *text, size_t n)
+static void send_all(int fd, const char *text, size_t n, int file)
 {
 	while (n) {
-		ssize_t sent = send(fd, text, n, MSG_NOSIGNAL);
+		ssize_t sent = send_part(fd, text, n, file);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent <= 0)
 			return;
+		file = -1;
 		text += sent;
 		n -= sent;
 	}
@@ -143,15 +165,16 @@ static int read_result(struct control_answer *out, struct err *err)
 			      : "the collector closed the connection without an answer");
 }
 
-int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
-		struct err *err)
+/* @file: passed with the request; -1: none */
+static int ask_with(const char *path, const char *request, size_t n, int file,
+		    struct control_answer *out, struct err *err)
 {
 	int ret, fd = connect_to(path, err);
 
 	memset(out, 0, sizeof(*out));
 	if (fd < 0)
 		return fd;
-	send_all(fd, request, n);
+	send_all(fd, request, n, file);
 	ret = receive(fd, out, err) ?: read_result(out, err);
 	close(fd);
 	if (ret) {
@@ -159,6 +182,27 @@ int control_ask(const char *path, const char *request, size_t n, struct control_
 		memset(out, 0, sizeof(*out));
 	}
 	return ret;
+}
+
+int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
+		struct err *err)
+{
+	return ask_with(path, request, n, -1, out, err);
+}
+
+int control_dump(const char *path, const char *file, struct control_answer *out, struct err *err)
+{
+	struct output_file to;
+	int ret = output_file_begin(&to, "-o", file, err), ended;
+
+	if (ret)
+		return ret;
+	ret = ask_with(path, "dump\n", strlen("dump\n"), to.fd, out, err);
+	ended = output_file_end(&to, ret ?: out->result == CONTROL_OK ? 0 : -EIO, err);
+	if (ret || out->result != CONTROL_OK || !ended)
+		return ret;
+	free(out->text);
+	return ended;
 }
 
 int control_ask_snapshots(const char *path, struct u64_map slots[CONTROL_SNAPSHOTS],

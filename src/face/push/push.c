@@ -124,6 +124,10 @@ int push_check(struct push_opts *o, struct sampling_opts *s, struct err *err)
 			       "--push: profiles consist of ibs_op samples; %s samples cannot be "
 			       "copied",
 			       s->event[0].spec.pmu);
+	if (s->sampler.history_bytes)
+		return err_set(err, -EINVAL,
+			       "--push and --flight cannot be combined: both use the copies of "
+			       "samples");
 	ret = check_url(o, err) ?: push_secret_read(o->credentials, &secret, err);
 	if (ret)
 		return ret;

@@ -382,6 +382,11 @@ static int find_id(struct cgroup_tree *t, uint64_t id)
 	return err == -ENOSPC || err == -ENAMETOOLONG ? err : -ENOENT;
 }
 
+void cgroup_tree_freeze(struct cgroup_tree *t)
+{
+	t->dirs.fd = -1;
+}
+
 const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id)
 {
 	int err = find_id(t, id);

@@ -127,6 +127,9 @@ int cgroup_tree_fd(const struct cgroup_tree *t);
  */
 void cgroup_tree_update(struct cgroup_tree *t);
 
+/* From now on, find only what the tree knows already: for a child process that has closed the tree's descriptors. */
+void cgroup_tree_freeze(struct cgroup_tree *t);
+
 /**
  * cgroup_tree_path() - the path of a cgroup, alive or dead
  *

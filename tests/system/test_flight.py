@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""serve --flight and ctl dump: the last samples as a recording, and how many were overwritten."""
+import array
+import concurrent.futures
+import csv
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+
+import clock
+import ibscope
+from ibscope import BUILD, Busy, Collector, keep_busy, residual, run, until
+
+OK, WHY = ibscope.can_bpf()
+DIR = '/sys/fs/bpf/ibscope-flight-%d' % os.getpid()
+SLOTS = 256     # of a ring of 16 KiB
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+@unittest.skipIf(os.getuid(), 'only root may dump')
+class Flight(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='ibscope-flight-')
+        self.addCleanup(shutil.rmtree, self.dir)
+        os.chmod(self.dir, 0o755)
+        self.socket = self.dir + '/run/sock'
+        self.file = self.dir + '/last.data'
+        keep_busy(self)
+
+    def collector(self, *args, period='100000'):
+        c = Collector(DIR, '--unpin', '-c', period, '--max-overhead', 'off', '--nmi-cost', '1us', '--control', self.socket, *args)
+        self.addCleanup(lambda: c.err.closed or self.assertEqual(c.stop(), 0))
+        return c
+
+    def busy(self):
+        b = Busy(min(os.sched_getaffinity(0)), share=0.4)
+        self.addCleanup(b.stop)
+        return b
+
+    def ctl(self, *args, code=0, **kw):
+        p = run('ctl', '--control', self.socket, *args, **kw)
+        self.assertEqual(p.returncode, code, (args, p.stdout, p.stderr))
+        return p.stderr if code else p.stdout
+
+    def ledger(self):
+        o = json.loads(self.ctl('--json', 'ledger'))
+        self.assertEqual(residual(o), 0)
+        return o
+
+    def sampled(self, n):
+        until(lambda: self.ledger()['aggregated'] > n)
+
+    def dump(self):
+        """The events of a dump; its ledger is that of its samples."""
+        said = self.ctl('dump', '-o', self.file)
+        self.assertIn(' overwritten; ', said)
+        p = subprocess.run([BUILD + '/tests/unit/trace_cat', self.file], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        events = [json.loads(line) for line in p.stdout.splitlines()]
+        end = events[-1]
+        self.assertTrue(end['whole'], end)
+        self.assertEqual(end['residual'], 0)
+        samples = [e for e in events if e['kind'] == 'sample']
+        self.assertEqual(end['forwarded'], len(samples))
+        times = [e['time'] for e in samples]
+        self.assertEqual(times, sorted(times))
+        return events[1:-1], samples, end
+
+    def ask(self, request, *files):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(self.socket)
+            s.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', files))] if files else [])
+            s.shutdown(socket.SHUT_WR)
+            out = b''
+            while chunk := s.recv(65536):
+                out += chunk
+        return out.decode()
+
+    def test_whole_flight(self):
+        """All samples since the start, each once, while sampling goes on."""
+        busy = self.busy()
+        self.collector('--flight', '60s')
+        self.sampled(2000)
+        for _ in range(3):
+            before = self.ledger()['aggregated']
+            events, samples, end = self.dump()
+            after = self.ledger()['aggregated']
+            self.assertTrue(before <= end['seen'] <= after, (before, end, after))
+            self.assertEqual(end['seen'], end['forwarded'])
+        self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o600)
+        self.assertTrue(any(s['tgid'] == busy.pid for s in samples))
+        self.assertTrue(any(e['kind'] == 'comm' and e['tgid'] == busy.pid for e in events))
+        self.assertTrue(any(e['kind'] == 'mmap' and e['tgid'] == busy.pid for e in events))
+        self.assertTrue(any(e['kind'] == 'cgroup' for e in events))
+
+    def test_commands_read_it(self):
+        self.busy()
+        self.collector('--flight', '60s')
+        self.sampled(3000)
+        self.dump()
+        head = run('report', self.file).stdout.splitlines()
+        self.assertIn(' samples', head[0])
+        self.assertIn('SIMULATED', head[1])
+        rows = json.loads(run('report', '--json', '--by', 'comm', self.file).stdout)
+        self.assertIn('python3', json.dumps(rows))
+        for command in ('c2c',), ('numa',), ('dump', '--csv'), ('report', '--by', 'symbol', '--csv'):
+            p = run(*command, self.file)
+            self.assertEqual((p.returncode, bool(p.stdout)), (0, True), (command, p.stderr))
+        symbols = [r['symbol'] for r in csv.DictReader(p.stdout.splitlines()) if r['symbol'] and r['symbol'][0] != '[']
+        self.assertTrue(any(run('annotate', '-i', self.file, s).returncode == 0 for s in symbols), symbols)
+
+    def test_overwritten(self):
+        cpus = os.cpu_count()
+        self.collector('--flight', f'60s:{16 * cpus}K', period='20000')
+        self.sampled(4 * SLOTS * cpus)
+        for _ in range(3):
+            before = self.ledger()['aggregated']
+            _, samples, end = self.dump()
+            after = self.ledger()['aggregated']
+            # what is not in the file was overwritten, and was counted
+            self.assertTrue(before <= end['seen'] <= after, (before, end, after))
+            self.assertTrue(0 < len(samples) < SLOTS * cpus, len(samples))
+        lost = json.loads(run('report', '--json', self.file).stdout)
+        self.assertIn(str(end['seen'] - end['forwarded']), json.dumps(lost))
+        self.assertIn(f'lost: {end["seen"] - end["forwarded"]:,} of {end["seen"]:,}', run('report', self.file).stdout)
+
+    def test_window(self):
+        self.collector('--flight', '2s')
+        self.sampled(1000)
+        time.sleep(5)
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        _, samples, end = self.dump()
+        self.assertEqual(end['seen'], len(samples))
+        # a window begins at a mark, which the collector sets once a second
+        self.assertGreater(samples[0]['time'], now - 4.5e9)
+        self.assertLess(samples[0]['time'], now - 1.5e9)
+        self.assertLess(end['seen'], self.ledger()['aggregated'])
+
+    def test_refused(self):
+        with open(self.file, 'w') as f:
+            f.write('before')
+        c = self.collector()
+        self.assertIn('start it with --flight', self.ctl('dump', '-o', self.file, code=1))
+        with open(self.file) as f:
+            self.assertEqual(f.read(), 'before')
+        self.assertEqual(set(os.listdir(self.dir)), {'last.data', 'run'})
+        # turned on while it runs
+        self.assertIn('reopened', self.ctl('set', 'flight=60s'))
+        self.sampled(500)
+        self.assertTrue(self.dump()[1])
+        self.assertIn('no file to write to', self.ask(b'dump\n'))
+        with open(self.file) as f:
+            self.assertIn('no file to write to', self.ask(b'dump\n', f.fileno()))
+        with open(self.dir + '/other', 'wb') as f:
+            self.assertRegex(self.ask(b'dump\n', f.fileno()), r'^ok\n[\d,]+ samples')
+            self.assertIn('error usage', self.ask(b'dump\nx\n', f.fileno()))
+        with open('/dev/full', 'wb') as f:
+            self.assertRegex(until(lambda: (a := self.ask(b'dump\n', f.fileno())) and 'another' not in a and a),
+                             'error failed\n.*No space left')
+        for options in ('-o', self.file, 'status'), ('dump', 'x'), ('--json', 'dump'):
+            self.ctl(*options, code=2)
+        self.assertIn('directory', self.ctl('dump', '-o', self.dir, code=1))
+        # none of the files passed stays open; the collector opens some of its own now and then
+        files = f'/proc/{c.p.pid}/fd'
+        n = len(os.listdir(files))
+        for _ in range(10):
+            with open('/dev/null') as f:
+                self.ask(b'dump\n', f.fileno(), f.fileno())
+                self.ask(b'status\n', f.fileno())
+        self.assertLess(len(os.listdir(files)), n + 10)
+
+    def test_only_root(self):
+        self.collector('--flight', '60s', '--control-mode', '0666')
+        p = subprocess.run([ibscope.IBSCOPE, 'ctl', '--control', self.socket, 'dump', '-o', '-'], user=65534,
+                           capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('only root', p.stderr)
+
+    def test_slow_reader(self):
+        """A reader that takes nothing keeps one dump waiting, and nothing else."""
+        c = self.collector('--flight', '60s', period='20000')
+        self.sampled(50000)
+        reader, writer = os.pipe()
+        with concurrent.futures.ThreadPoolExecutor() as pool, open(reader, 'rb') as r:
+            first = pool.submit(self.ask, b'dump\n', writer)
+            until(lambda: ibscope.stalled(reader))
+            before = self.ledger()['aggregated']
+            self.assertIn('another dump is being written', self.ctl('dump', '-o', self.file, code=1))
+            self.sampled(before + 1000)
+            os.close(writer)
+            size = len(r.read())
+            self.assertTrue(first.result().startswith('ok\n'))
+        self.assertGreater(size, 65536)
+        until(lambda: 'samples of the last' in c.said())
+
+    @clock.every(10000)
+    def test_large(self):
+        """16 MiB within a second, on a machine that has a second to spare."""
+        self.collector('--flight', '60s:16M', period='10000')
+        self.sampled(200000)
+        took = []
+        for _ in range(3):
+            before = self.ledger()['aggregated']
+            began = time.monotonic()
+            self.ctl('dump', '-o', self.file)
+            took.append(time.monotonic() - began)
+            self.assertGreater(self.ledger()['aggregated'], before)
+        self.assertLess(min(took), 2)
+
+
+if __name__ == '__main__':
+    unittest.main()
