@@ -100,6 +100,8 @@ static const struct variant others[] = {
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
 	{ "aggregated: by cgroup, hot lines",
 	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_LINE_FEED_SHARING } },
+	{ "aggregated: by cgroup, flight",
+	  { .by = IBS_BY_CGROUP, .copies = true, .history_bytes = 16 << 20 } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
 	{ "accesses: by node", { .by = IBS_BY_NODE, ACCESSES } },
@@ -112,6 +114,8 @@ static const struct variant others[] = {
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: by cgroup, flight",
+	  { .by = IBS_BY_CGROUP, .probe_read = true, .copies = true, .history_bytes = 16 << 20 } },
 	{ "copy: by cgroup, hot lines",
 	  { .by = IBS_BY_CGROUP,
 	    .probe_read = true,
@@ -243,6 +247,7 @@ static int measure(const struct sampler_opts *opts, enum ibs_outcome outcome, do
 		sampler_close(s);
 		return -1;
 	}
+	sampler_copy(s, opts->copies);
 	quiet_settle();
 	if (sampler_start(s, &err)) {
 		log_error("%s", err.text);

@@ -9,6 +9,7 @@ import json
 import re
 
 import oracle
+import records
 from guest import Hist, need
 
 BY = ('cpu', 'cgroup', 'src', 'op')
@@ -85,6 +86,15 @@ pushes() {      # NAME PERIOD: samples are counted, and copied for a profile of 
     n=$1
     ibscope serve $OPTS -c $2 --push http://127.0.0.1:9 --push-interval 1m --push-duration 1m 2> $O/$n.err & S=$!
     sampling $n; sleep 2.5; finish $n
+}
+flies() {       # NAME PERIOD SIZE: the last samples are kept, and written twice while sampling goes on
+    n=$1
+    ibscope serve $OPTS -c $2 --flight 60s:$3 2> $O/$n.err & S=$!
+    sampling $n; sleep 1
+    for i in 1 2; do
+        ibscope ctl --pin-dir $D dump -o $O/$n-$i.data >> $O/$n.how 2>&1; sleep 0.7
+    done
+    finish $n
 }''')
 
     def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
@@ -137,6 +147,10 @@ pushes() {      # NAME PERIOD: samples are counted, and copied for a profile of 
     periods = [guest.new_period(100000)]
     guest.do('pushes live-pushes %d' % periods[0])
     guest.check('live-pushes: counted samples are copied', check_pushes, guest, 'live-pushes', periods)
+    for size, lossy in ('16M', False), ('64K', True):
+        periods, name = [guest.new_period(100000)], 'live-flight-' + size
+        guest.do('flies %s %d %s' % (name, periods[0], size))
+        guest.check(name + ': dumps have the last samples', check_flight, guest, name, periods[0], lossy)
     guest.check('live: the kernel did not complain', guest.check_console)
 
 
@@ -149,6 +163,29 @@ def check_pushes(guest, name, periods):
     need(copied, guest.read(name + '.err'))
     need(0 < int(copied[1].replace(',', '')) <= ledger['aggregated'], '%s copied of %s' % (copied[1], ledger))
     return '%s of %d copied' % (copied[1], ledger['aggregated'])
+
+
+def check_flight(guest, name, period, lossy):
+    """On each CPU a dump has samples that follow each other in the log; those of the log before are the overwritten ones."""
+    rows, _ = guest.samples(period)
+    ledger, told = json.loads(guest.stdout(name)), []
+    need(ledger['seen'] == ledger['aggregated'] == len(rows), '%s; the log has %d' % (ledger, len(rows)))
+    for n in '12':
+        _, samples, events, end = records.read(guest, '%s-%s' % (name, n))
+        seen = 0
+        for vcpu in {s.vcpu for s in rows}:
+            log = [records.wanted(s, guest.cpu, False) for s in rows if s.vcpu == vcpu]
+            mine = [records.got(e) for e in samples if e['cpu'] == vcpu]
+            ends = [i + 1 for i in range(len(mine) - 1, len(log)) if log[i] == mine[-1] and log[i + 1 - len(mine):i + 1] == mine]
+            need(len(mine) > 0 < len(ends), 'cpu %d: %d records are not in the log one after the other' % (vcpu, len(mine)))
+            seen += ends[0]
+        need(end['residual'] == 0 and end['forwarded'] == len(samples), end)
+        need(end['seen'] == seen, 'seen %d, the log has %d until then' % (end['seen'], seen))
+        need((seen > len(samples)) == lossy, '%d of %d overwritten' % (seen - len(samples), seen))
+        need(any(e['kind'] == 'comm' for e in events), 'no names')
+        told.append('%d of %d' % (len(samples), seen))
+    need(not re.search('error|warning', guest.read(name + '.how')), guest.read(name + '.how'))
+    return ', '.join(told)
 
 
 class Sums:
