@@ -94,7 +94,8 @@ enum ibs_work {
 		IBS_WORK_N
 };
 
-#define IBS_WORK_ROOM 8 /* room for new kinds, which then change no layout */
+/* The counts of the flight recorder take the last places of each array, so that no other number moved. */
+#define IBS_WORK_ROOM 6 /* room for new kinds, which then change no layout */
 _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
 /* Outcome of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
@@ -125,6 +126,19 @@ struct ibs_push_counts {
 	__u64 unnamed_samples; /* in these files */
 	__u64 retries;
 	__u64 collectors; /* collectors with --push so far; 0: ignore the other counts */
+};
+
+/* What became of a recording of `serve --flight`. X(NAME, "name", "meaning") */
+#define IBS_FLIGHT_TABLE(X)                            \
+	X(WRITTEN, "written", "it is complete")        \
+	X(FAILED, "failed", "it could not be written") \
+	X(SKIPPED, "skipped", "it was too early for another one")
+
+enum ibs_flight_outcome {
+#define IBS_FLIGHT_ENUM(NAME, ...) IBS_FLIGHT_##NAME,
+	IBS_FLIGHT_TABLE(IBS_FLIGHT_ENUM)
+#undef IBS_FLIGHT_ENUM
+		IBS_FLIGHT_N
 };
 
 /* Counts of `serve --hot-lines`. */
@@ -176,11 +190,22 @@ struct ibs_meta_status {
 	__u64 dropped, undelivered;
 	__u32 dropped_known, undelivered_known; /* known to the last collector */
 	/* by enum ibs_work */
-	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
+	__u64 work_ns[IBS_WORK_ROOM]; /* CPU time */
+	__u64 flight_on;	      /* this collector has a flight recorder */
+	__u64 flight_written;
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* time that work was delayed by its limit */
+	__u64 flight_failed, flight_skipped;
 	struct ibs_push_counts push;
 	struct ibs_lines_counts lines;
 };
+
+/* Of recordings of the flight recorder, by enum ibs_flight_outcome. */
+static inline __u64 ibs_flight_count(const struct ibs_meta_status *st, enum ibs_flight_outcome o)
+{
+	return o == IBS_FLIGHT_WRITTEN	? st->flight_written
+	       : o == IBS_FLIGHT_FAILED ? st->flight_failed
+					: st->flight_skipped;
+}
 
 struct ibs_meta {
 	__u32 magic, schema;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
-int signals_open(bool hangup, struct err *err)
+int signals_open(bool daemon, struct err *err)
 {
 	sigset_t set;
 	int fd;
@@ -14,8 +14,10 @@ int signals_open(bool hangup, struct err *err)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	if (hangup)
+	if (daemon) {
 		sigaddset(&set, SIGHUP);
+		sigaddset(&set, SIGUSR2);
+	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? err_set(err, -errno, "cannot wait for signals: %s", strerror(errno)) : fd;

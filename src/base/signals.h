@@ -7,10 +7,10 @@
 
 /**
  * signals_open() - block SIGINT and SIGTERM, and report them through a signalfd
- * @hangup: SIGHUP, too
+ * @daemon: SIGHUP and SIGUSR2, too
  *
  * Return: a signalfd, nonblocking and closed on exec; or a negative errno with @err.
  */
-int signals_open(bool hangup, struct err *err);
+int signals_open(bool daemon, struct err *err);
 
 #endif

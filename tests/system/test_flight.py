@@ -3,9 +3,12 @@
 import array
 import concurrent.futures
 import csv
+import glob
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -15,7 +18,7 @@ import unittest
 
 import clock
 import ibscope
-from ibscope import BUILD, Busy, Collector, keep_busy, residual, run, until
+from ibscope import BUILD, Busy, Cgroup, Collector, cgroup2_mount, keep_busy, residual, run, until
 
 OK, WHY = ibscope.can_bpf()
 DIR = '/sys/fs/bpf/ibscope-flight-%d' % os.getpid()
@@ -175,6 +178,106 @@ class Flight(unittest.TestCase):
                 self.ask(b'dump\n', f.fileno(), f.fileno())
                 self.ask(b'status\n', f.fileno())
         self.assertLess(len(os.listdir(files)), n + 10)
+
+    def recordings(self, dir):
+        return sorted(glob.glob(dir + '/flight-*.data'))
+
+    def status(self):
+        return json.loads(self.ctl('--json', 'status'))['flight']
+
+    def check_flight(self, path):
+        p = run('report', '--json', path)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)
+
+    def test_condition(self):
+        """One recording when it has been true for its time; the next one after it was false, and not too early."""
+        dir = self.dir + '/kept'
+        path = Cgroup('/ibscope-flight-%d' % os.getpid()) if cgroup2_mount() else None
+        key = f"cgroup == '{path.path}' && " if path else ''
+        c = self.collector('--flight', '60s', '--flight-dir', dir, '--flight-every', '1s', '--flight-on', key + 'samples > 300 for 3s',
+                           '--flight-on', key + 'samples > 1000G', '--flight-on', 'samples_lost > 0')
+        if path:
+            self.addCleanup(path.remove)
+        self.assertEqual(stat.S_IMODE(os.stat(dir).st_mode), 0o700)
+        for n in 1, 2:
+            began = time.monotonic()
+            busy = Busy(1, *[path] if path else [])
+            self.addCleanup(busy.stop)
+            until(lambda: len(self.recordings(dir)) == n)
+            self.assertGreater(time.monotonic() - began, 2)
+            time.sleep(4)     # still true
+            busy.stop()
+            self.assertEqual(len(self.recordings(dir)), n)
+            time.sleep(3)
+        for file in self.recordings(dir):
+            self.assertEqual(stat.S_IMODE(os.stat(file).st_mode), 0o600)
+            self.check_flight(file)
+        until(lambda: self.status() == {'written': 2, 'failed': 0, 'skipped': 0})
+        self.assertRegex(self.ctl('status'), r'flight recorder: recordings 2 written, 0 failed, 0 skipped')
+        said = c.said()
+        self.assertEqual(len(re.findall(r'samples > 300 for 3s \(samples [\d,]+\): [\d,]+ samples of the last .* to ' + dir, said)), 2, said)
+
+    def test_signal_and_rotation(self):
+        dir = self.dir + '/kept'
+        os.mkdir(dir)
+        others = {'flight-2.data', 'flight-20200101T000000.000Z.data.bak', 'note'}
+        for name in others:
+            with open(f'{dir}/{name}', 'w') as f:
+                f.write('x')
+        # of the pattern, but no file: stays, and does not count
+        os.symlink('/etc/passwd', dir + '/flight-20200101T000000.001Z.data')
+        with open(dir + '/flight-20200101T000000.002Z.data', 'w') as f:
+            f.write('oldest')
+        c = self.collector('--flight', '60s', '--flight-dir', dir, '--flight-keep', '3')
+        self.sampled(500)
+        for n in range(1, 6):
+            c.p.send_signal(signal.SIGUSR2)
+            until(lambda: self.status()['written'] == n)
+        left = self.recordings(dir)
+        self.assertTrue(others < set(os.listdir(dir)))
+        self.assertEqual(len(left), 5, left)       # 3, the link, and flight-2.data
+        self.assertIn(dir + '/flight-20200101T000000.001Z.data', left)
+        self.assertNotIn(dir + '/flight-20200101T000000.002Z.data', left)
+        self.check_flight(left[-1])
+
+    def test_cannot_write(self):
+        """A full disk, a missing directory: logged and counted, and nothing else is lost."""
+        dir = self.dir + '/kept'
+        os.mkdir(dir)
+        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=16k', 'none', dir], check=True)
+        self.addCleanup(lambda: os.path.ismount(dir) and subprocess.run(['umount', dir], check=True))
+        c = self.collector('--flight', '60s', '--flight-dir', dir)
+        self.sampled(5000)
+        c.p.send_signal(signal.SIGUSR2)
+        until(lambda: self.status()['failed'] == 1)
+        self.assertEqual(os.listdir(dir), [])
+        subprocess.run(['umount', dir], check=True)
+        os.rmdir(dir)
+        os.symlink('/nowhere', dir)
+        c.p.send_signal(signal.SIGUSR2)
+        until(lambda: self.status()['failed'] == 2)
+        self.assertRegex(c.said(), r'flight: SIGUSR2: .*No space left')
+        self.assertRegex(c.said(), r'flight: SIGUSR2: cannot create .*/kept')
+        os.unlink(dir)
+        c.p.send_signal(signal.SIGUSR2)     # is made again
+        until(lambda: self.status()['written'] == 1)
+        self.ledger()
+
+    def test_fixed(self):
+        c = self.collector('--flight', '60s')
+        for option in f'flight-dir={self.dir}', 'flight-keep=1', 'flight-keep-bytes=1M':
+            self.assertIn('cannot be set live', self.ctl('set', option, code=2))
+        self.ctl('set', 'flight=off')
+        c.p.send_signal(signal.SIGUSR2)
+        until(lambda: 'no flight recorder' in c.said())
+
+    def test_no_directory(self):
+        for dir, why in ('/proc/x/y', 'cannot create'), ('/proc', 'cannot create'):
+            p = subprocess.run([ibscope.IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', DIR, '--unpin', '--control', self.socket,
+                                '--flight', '60s', '--flight-dir', dir, '--flight-on', 'p99 > 1'], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn(why, p.stderr)
 
     def test_only_root(self):
         self.collector('--flight', '60s', '--control-mode', '0666')

@@ -40,7 +40,8 @@ static void usage(const struct collector *c)
 	       "Collect continuously, until SIGTERM. Counters are pinned in bpffs for\n"
 	       "ibscope-exporter; the next collector resumes them.\n");
 	collector_help(c, stdout);
-	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+	printf("\nSIGHUP reads the options again, SIGUSR2 writes a recording of --flight. Exit "
+	       "status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
 struct serve_opts {
@@ -189,9 +190,12 @@ static int loop(const struct serve *s, int sigfd, struct err *err)
 		if (fds[FD_WEB].fd >= 0)
 			run_web(s);
 		if (read(sigfd, &sig, sizeof(sig)) == sizeof(sig)) {
-			if (sig.ssi_signo != SIGHUP)
+			if (sig.ssi_signo == SIGHUP)
+				collector_reload(s->collector);
+			else if (sig.ssi_signo == SIGUSR2)
+				collector_dump_flight(s->collector);
+			else
 				break;
-			collector_reload(s->collector);
 		}
 		if (s->push)
 			collector_set_push(s->collector,

@@ -160,6 +160,23 @@ static void log_unresolved(struct collector_event *e)
 	e->unresolved = n;
 }
 
+static void run_flight(struct collector *c)
+{
+	struct ibs_meta_status *st = &c->event[0].status;
+	__u64 n[IBS_FLIGHT_N];
+
+	flight_tick(c->flight);
+	st->flight_on = flight_counts(c->flight, n);
+	st->flight_written += n[IBS_FLIGHT_WRITTEN];
+	st->flight_failed += n[IBS_FLIGHT_FAILED];
+	st->flight_skipped += n[IBS_FLIGHT_SKIPPED];
+}
+
+void collector_dump_flight(struct collector *c)
+{
+	flight_signal(c->flight);
+}
+
 static int tick(struct collector *c, struct err *err)
 {
 	double now = now_s();
@@ -170,7 +187,7 @@ static int tick(struct collector *c, struct err *err)
 	session_tick(c->session);
 	follow_cgroups(c, true);
 	requests_log_rest(c, false);
-	flight_tick(c->flight);
+	run_flight(c);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)

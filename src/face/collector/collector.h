@@ -43,6 +43,9 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 /* Read the options again. If they are invalid, log that and keep the old ones. */
 void collector_reload(struct collector *c);
 
+/* Let the flight recorder write its last samples, as on SIGUSR2. */
+void collector_dump_flight(struct collector *c);
+
 /* Charge the CPU time between the two calls to @kind; the rest counts as IBS_WORK_COUNTERS. */
 __u64 collector_work_begin(void);
 void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began);

@@ -101,7 +101,9 @@ int collector_begin(struct collector *c, struct err *err)
 		return ret;
 	status_live(c);
 	machine_watch_start(c);
-	flight_begin(c->flight, &c->set.flight, c->session);
+	ret = flight_begin(c->flight, &c->set.flight, c->session, err);
+	if (ret)
+		return ret;
 	c->next_follow_s = 0;
 	collector_renew_lease(c);
 	ret = budget_open(c, err);

@@ -14,6 +14,7 @@
 /* --- options that can be set live --- */
 
 #define BY_RESTART "restart the collector to change it"
+#define BY_FILE	   "edit the file and run `ibscope ctl reload`"
 
 /* Options not listed take effect by reopening the events. */
 static const struct live_row {
@@ -37,7 +38,7 @@ static const struct live_row {
 	{ "lease", .at_once = true },
 	{ "unpin", .at_once = true },
 	{ "verbose", .at_once = true },
-	{ "config", .refused = "edit the file and run `ibscope ctl reload`" },
+	{ "config", .refused = BY_FILE },
 	{ "config-check", .refused = "it is an option for starting only" },
 	{ "explain", .refused = "it is an option for starting only" },
 	{ "source", .refused = BY_RESTART },
@@ -48,6 +49,10 @@ static const struct live_row {
 	{ "control-mode", .refused = BY_RESTART },
 	{ "user-socket", .refused = BY_RESTART },
 	{ "user-jobs", .refused = BY_RESTART },
+	/* who may set options must not choose where root writes and removes files */
+	{ "flight-dir", .refused = BY_FILE },
+	{ "flight-keep", .refused = BY_FILE },
+	{ "flight-keep-bytes", .refused = BY_FILE },
 };
 
 static const struct live_row *find_row(const char *name)

@@ -191,19 +191,6 @@ static const struct option_row limit_rows[] = {
 	  OPTION_SIZE(struct collector_settings, max_rss_bytes, 1 << 20, 16 << 20, 1ULL << 40) },
 };
 
-static int set_flight(void *ctx, const char *arg, struct err *err)
-{
-	return flight_parse(arg, &((struct collector_settings *)ctx)->flight, err);
-}
-
-static const struct option_row flight_rows[] = {
-	{ "flight", 0, "TIME[:SIZE]|off",
-	  "keep the samples of the last TIME, such as 60s, in SIZE of memory, for `ibscope ctl "
-	  "dump`; "
-	  "default off, SIZE 16M",
-	  set_flight },
-};
-
 #define SETS_MAX 7
 
 static size_t option_sets(const struct settings_source *src, struct collector_settings *s,
@@ -215,7 +202,7 @@ static size_t option_sets(const struct settings_source *src, struct collector_se
 		{ "Operation", ROWS(operation_rows), s },
 		{ "Control socket", ROWS(control_rows), s },
 		{ "Resource limits", ROWS(limit_rows), s },
-		{ "Flight recorder", ROWS(flight_rows), s },
+		{ "Flight recorder", flight_options, flight_n_options, &s->flight },
 	};
 	size_t n = sizeof(own) / sizeof(own[0]);
 

@@ -7,15 +7,26 @@
 #ifndef IBSCOPE_FLIGHT_H
 #define IBSCOPE_FLIGHT_H
 
+#include "flight_when.h"
+
 #include "session/session.h"
+
+#include <ibscope/pin_layout.h>
 
 struct flight_opts {
 	double seconds; /* 0: no flight recorder */
 	__u64 bytes;	/* of all rings */
+	/* recordings that it writes by itself */
+	struct flight_condition on[FLIGHT_CONDITIONS];
+	unsigned int n_on;
+	char dir[256];		/* "": the default */
+	double every_s;		/* least time between the starts of two; 0: the default */
+	__u64 files, dir_bytes; /* to keep; 0: the default */
 };
 
-/* Parse the argument of --flight: TIME[:SIZE]. Return: 0, or -EINVAL with @err. */
-int flight_parse(const char *arg, struct flight_opts *out, struct err *err);
+/* The context is a struct flight_opts. */
+extern const struct option_row flight_options[];
+extern const size_t flight_n_options;
 
 /* Make the sampler keep copies of samples, if there is a recorder. Return: 0, or -EINVAL with @err. */
 int flight_check(const struct flight_opts *opts, struct sampling_opts *s, struct err *err);
@@ -24,23 +35,31 @@ struct flight;
 
 struct flight *flight_new(void);
 
-/* Ends a dump that is not complete. Accepts NULL. */
+/* Ends a recording that is not complete. Accepts NULL. */
 void flight_free(struct flight *f);
 
 /*
  * Start with empty rings, or turn the recorder off. Call it after each session_open(), before sampling
- * starts. @s: must outlive @f, or be followed by another
+ * starts. @s: must outlive @f, or be followed by another. Return: 0; or a negative errno with @err if its
+ * directory cannot be used.
  */
-void flight_begin(struct flight *f, const struct flight_opts *opts, struct session *s);
+int flight_begin(struct flight *f, const struct flight_opts *opts, struct session *s,
+		 struct err *err);
 
-/* Call once a second. */
+/* Call once a second: also checks the conditions. */
 void flight_tick(struct flight *f);
 
-/* A dump for somebody. */
+/* Write a recording into the directory, as on SIGUSR2. Problems are logged. */
+void flight_signal(struct flight *f);
+
+/* What became of recordings since the last call, by enum ibs_flight_outcome. Return: whether there is a recorder. */
+bool flight_counts(struct flight *f, __u64 out[IBS_FLIGHT_N]);
+
+/* A recording for somebody. */
 struct flight_request {
-	int file;	/* open for writing; the caller closes it */
-	int connection; /* gets the answer, as control.h describes; -1: nobody waits */
-	char by[64];	/* for the log: "uid 0, process 17" */
+	int file;		   /* open for writing; the caller closes it */
+	int connection;		   /* gets the answer, as control.h describes; -1: nobody waits */
+	char by[FLIGHT_TEXT + 64]; /* for the log: "uid 0, process 17" */
 };
 
 /**

@@ -120,6 +120,8 @@
 	X(PUSH_UNNAMED_SAMPLES, "ibscope_push_unnamed_samples", COUNTER, "",                       \
 	  "Samples in profiles whose function is not named for lack of time.",                     \
 	  VALUE(st->push.collectors ? st->push.unnamed_samples : (double)NAN))                     \
+	X(FLIGHTS, "ibscope_flight_recordings", COUNTER, "",                                       \
+	  "Recordings of 'serve --flight', by outcome; absent without it.", LINES(flights))        \
 	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
 	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \
@@ -344,6 +346,15 @@ static bool push_profiles(const struct reading *r, unsigned int i, struct metric
 static bool push_samples(const struct reading *r, unsigned int i, struct metric_line *out)
 {
 	return push_line(r, r->meta.status.push.samples, i, out);
+}
+
+static bool flights(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	if (i >= IBS_FLIGHT_N || !r->meta.status.flight_on)
+		return false;
+	set_label(out, "outcome", flight_outcome_names[i]);
+	out->value = ibs_flight_count(&r->meta.status, i);
+	return true;
 }
 
 static bool governor_states(const struct reading *r, unsigned int i, struct metric_line *out)

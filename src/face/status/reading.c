@@ -211,6 +211,12 @@ const char *const push_outcome_names[] = {
 #undef NAME
 };
 
+const char *const flight_outcome_names[] = {
+#define NAME(id, name, help) name,
+	IBS_FLIGHT_TABLE(NAME)
+#undef NAME
+};
+
 static void print_pushed(FILE *f, const char *what, const __u64 *n)
 {
 	fprintf(f, "%s", what);
@@ -228,6 +234,15 @@ static void print_push(FILE *f, const struct ibs_push_counts *c)
 	if (c->unnamed_files)
 		fprintf(f, "; for lack of time %s files with %s samples not named",
 			TEXT_COUNT(c->unnamed_files), TEXT_COUNT(c->unnamed_samples));
+	fputc('\n', f);
+}
+
+static void print_flight(FILE *f, const struct ibs_meta_status *st)
+{
+	fprintf(f, "flight recorder: recordings");
+	for (int i = 0; i < IBS_FLIGHT_N; i++)
+		fprintf(f, "%s %s %s", i ? "," : "", TEXT_COUNT(ibs_flight_count(st, i)),
+			flight_outcome_names[i]);
 	fputc('\n', f);
 }
 
@@ -338,6 +353,8 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 	print_work(f, st);
 	if (st->push.collectors)
 		print_push(f, &st->push);
+	if (st->flight_on)
+		print_flight(f, st);
 	print_state(f, r);
 	print_overhead(f, st);
 	print_ledger(f, r);
@@ -428,6 +445,14 @@ static void put_push(struct json_writer *w, const struct ibs_push_counts *c,
 	json_end(w);
 }
 
+static void put_flight(struct json_writer *w, const struct ibs_meta_status *st)
+{
+	json_begin_object(w, "flight");
+	for (int i = 0; i < IBS_FLIGHT_N; i++)
+		json_put_u64(w, flight_outcome_names[i], ibs_flight_count(st, i));
+	json_end(w);
+}
+
 /* Self-measurements of the collector. */
 static void put_counts(struct json_writer *w, const struct reading *r)
 {
@@ -500,6 +525,8 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 	put_work(w, st);
 	if (st->push.collectors)
 		put_push(w, &st->push, push);
+	if (st->flight_on)
+		put_flight(w, st);
 	put_governor(w, r);
 	ledger_put(w, &r->ledger);
 	if (n < 2)

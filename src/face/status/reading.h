@@ -44,8 +44,9 @@ const char *governor_reason_help(enum governor_reason r);
 /* The name of a number in the status; "unknown" for those of a later version. */
 const char *status_nmi_source(const struct ibs_meta_status *st);
 
-extern const char *const work_names[];	       /* by enum ibs_work */
-extern const char *const push_outcome_names[]; /* by enum ibs_push_outcome */
+extern const char *const work_names[];		 /* by enum ibs_work */
+extern const char *const push_outcome_names[];	 /* by enum ibs_push_outcome */
+extern const char *const flight_outcome_names[]; /* by enum ibs_flight_outcome */
 
 bool status_stopped(const struct ibs_meta_status *st);
 

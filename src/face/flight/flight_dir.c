@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "flight_dir.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DIGITS4 "[0-9][0-9][0-9][0-9]"
+#define NAMES	"flight-" DIGITS4 DIGITS4 "T" DIGITS4 "[0-9][0-9].[0-9][0-9][0-9]Z.data"
+
+static int make_dir(const char *dir, struct err *err)
+{
+	if (!mkdir(dir, 0700) || errno == EEXIST)
+		return 0;
+	return err_set(err, -errno, "--flight-dir: cannot create %s: %s", dir, strerror(errno));
+}
+
+int flight_dir_check(const char *dir, struct err *err)
+{
+	struct output_file probe;
+	struct err ignored;
+	char path[PATH_MAX];
+	int ret = make_dir(dir, err);
+
+	if (ret)
+		return ret;
+	snprintf(path, sizeof(path), "%s/flight", dir);
+	ret = output_file_begin(&probe, NULL, path, err);
+	if (ret)
+		return ret;
+	output_file_end(&probe, -ECANCELED, &ignored);
+	return 0;
+}
+
+int flight_dir_begin(const char *dir, struct flight_file *f, struct err *err)
+{
+	const uint64_t now = clock_ns(CLOCK_REALTIME);
+	const time_t second = now / 1000000000;
+	struct tm tm;
+	char text[32];
+	int ret;
+
+	ret = make_dir(dir, err);
+	if (ret)
+		return ret;
+	strftime(text, sizeof(text), "%Y%m%dT%H%M%S", gmtime_r(&second, &tm));
+	snprintf(f->path, sizeof(f->path), "%s/flight-%s.%03uZ.data", dir, text,
+		 (unsigned int)(now / 1000000 % 1000));
+	return output_file_begin(&f->out, NULL, f->path, err);
+}
+
+static int is_ours(const struct dirent *e)
+{
+	return !fnmatch(NAMES, e->d_name, 0);
+}
+
+/* Return: bytes of a regular file, -1: it is none. */
+static int64_t size_of(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ? -1
+										    : st.st_size;
+}
+
+void flight_dir_prune(const char *dir, size_t files, uint64_t bytes)
+{
+	struct dirent **list;
+	int n = scandir(dir, &list, is_ours, alphasort),
+	    fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	uint64_t sum = 0;
+	size_t kept = 0;
+
+	/* the names begin with the time: the newest is the last */
+	for (int i = n - 1; i >= 0; i--) {
+		int64_t size = size_of(fd, list[i]->d_name);
+
+		if (size >= 0 && kept && (kept >= files || sum + size > bytes))
+			unlinkat(fd, list[i]->d_name, 0);
+		else if (size >= 0)
+			kept++, sum += size;
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	if (fd >= 0)
+		close(fd);
+}

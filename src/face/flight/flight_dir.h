@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The directory of the recordings that a flight recorder writes by itself. */
+#ifndef IBSCOPE_FLIGHT_DIR_H
+#define IBSCOPE_FLIGHT_DIR_H
+
+#include "base/output_file.h"
+
+#include <limits.h>
+
+#define FLIGHT_DIR_DEFAULT "/var/lib/ibscope/flight"
+
+/* A recording in writing. */
+struct flight_file {
+	char path[PATH_MAX];
+	struct output_file out;
+};
+
+/**
+ * flight_dir_check() - create the directory, unless it exists, and see that files can be written
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int flight_dir_check(const char *dir, struct err *err);
+
+/* Begin a file that bears the time. Return: as output_file_begin(). */
+int flight_dir_begin(const char *dir, struct flight_file *f, struct err *err);
+
+/**
+ * flight_dir_prune() - remove the oldest recordings
+ * @files, @bytes: keep no more than these, and the newest one in any case
+ *
+ * Only regular files with names as flight_dir_begin() gives them count and are removed.
+ */
+void flight_dir_prune(const char *dir, size_t files, uint64_t bytes);
+
+#endif
