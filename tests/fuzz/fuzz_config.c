@@ -47,8 +47,27 @@ static bool is_path(const char *text)
 	return *text == '/' || !strcmp(text, "none");
 }
 
+static void check_conditions(const struct flight_opts *o)
+{
+	need(o->n_on <= FLIGHT_CONDITIONS && (!o->n_on || o->seconds >= 1));
+	for (unsigned int i = 0; i < o->n_on; i++) {
+		const struct flight_condition *c = &o->on[i];
+		const struct rows none = {};
+		struct snapshot nothing = {};
+		char value[64];
+
+		need(c->n_tests && c->n_tests <= FLIGHT_TESTS && c->for_s >= 1);
+		/* nothing has no latency */
+		nothing.ledger.pmu_exact = true;
+		if (flight_condition_true(c, &(struct flight_second){ 1, &nothing, &none }, value,
+					  sizeof(value)))
+			need(strstr(c->text, "samples") || strstr(c->text, "miss_cycles"));
+	}
+}
+
 static void check_settings(const struct collector_settings *s)
 {
+	check_conditions(&s->flight);
 	need(s->sampling.n_events > 0 && s->sampling.n_events <= COLLECTOR_EVENTS);
 	need(*s->pin_dir == '/' && strnlen(s->pin_dir, sizeof(s->pin_dir)) < sizeof(s->pin_dir));
 	need(is_path(s->control) && strlen(s->control) <= CONTROL_PATH_MAX);

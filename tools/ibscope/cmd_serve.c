@@ -40,8 +40,8 @@ static void usage(const struct collector *c)
 	       "Collect continuously, until SIGTERM. Counters are pinned in bpffs for\n"
 	       "ibscope-exporter; the next collector resumes them.\n");
 	collector_help(c, stdout);
-	printf("\nSIGHUP reads the options again, SIGUSR2 writes a recording of --flight. Exit "
-	       "status: 0 done, 1 failed, 2 wrong usage.\n");
+	printf("\nSIGHUP reads the options again, SIGUSR2 writes a recording of --flight.\n"
+	       "Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
 struct serve_opts {

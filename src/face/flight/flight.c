@@ -132,7 +132,9 @@ const size_t flight_n_options = sizeof(flight_options) / sizeof(flight_options[0
 static int check_condition(const struct flight_condition *c, const struct sampling_opts *s,
 			   struct err *err)
 {
-	int ret = labels_known(flight_condition_labels(c), labels_by(s->event[0].labels), err);
+	const unsigned int labels = flight_condition_labels(c);
+	int ret = labels_counted(labels, false, err)
+			  ?: labels_known(labels, labels_by(s->event[0].labels), err);
 
 	if (ret)
 		err_prefix(err, "--flight-on");

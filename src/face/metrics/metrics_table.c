@@ -284,15 +284,19 @@ static bool only_line(unsigned int i, struct metric_line *out, const char *name,
 	return !i;
 }
 
+/* One of several lines, which differ in a label. */
+static bool one_line(struct metric_line *out, const char *name, const char *label, double value)
+{
+	return only_line(0, out, name, label, value);
+}
+
 static bool reason_line(const struct reading *r, enum ibs_outcome_kind kind, unsigned int i,
 			struct metric_line *out)
 {
 	for (int o = 0; o < IBS_OUTCOME_N; o++) {
 		if (outcome_kind(o) != kind || i--)
 			continue;
-		set_label(out, "reason", outcome_name(o));
-		out->value = r->ledger.outcome[o];
-		return true;
+		return one_line(out, "reason", outcome_name(o), r->ledger.outcome[o]);
 	}
 	return false;
 }
@@ -309,12 +313,7 @@ static bool lost(const struct reading *r, unsigned int i, struct metric_line *ou
 
 static bool work_line(const __u64 *ns, unsigned int i, struct metric_line *out)
 {
-
-	if (i >= IBS_WORK_N)
-		return false;
-	set_label(out, "work", work_names[i]);
-	out->value = ns[i] / 1e9;
-	return true;
+	return i < IBS_WORK_N && one_line(out, "work", work_names[i], ns[i] / 1e9);
 }
 
 static bool work(const struct reading *r, unsigned int i, struct metric_line *out)
@@ -330,11 +329,8 @@ static bool work_delayed(const struct reading *r, unsigned int i, struct metric_
 static bool push_line(const struct reading *r, const __u64 *n, unsigned int i,
 		      struct metric_line *out)
 {
-	if (i >= IBS_PUSH_N || !r->meta.status.push.collectors)
-		return false;
-	set_label(out, "outcome", push_outcome_names[i]);
-	out->value = n[i];
-	return true;
+	return i < IBS_PUSH_N && r->meta.status.push.collectors &&
+	       one_line(out, "outcome", push_outcome_names[i], n[i]);
 }
 
 static bool push_profiles(const struct reading *r, unsigned int i, struct metric_line *out)
@@ -350,20 +346,15 @@ static bool push_samples(const struct reading *r, unsigned int i, struct metric_
 
 static bool flights(const struct reading *r, unsigned int i, struct metric_line *out)
 {
-	if (i >= IBS_FLIGHT_N || !r->meta.status.flight_on)
-		return false;
-	set_label(out, "outcome", flight_outcome_names[i]);
-	out->value = ibs_flight_count(&r->meta.status, i);
-	return true;
+	return i < IBS_FLIGHT_N && r->meta.status.flight_on &&
+	       one_line(out, "outcome", flight_outcome_names[i],
+			ibs_flight_count(&r->meta.status, i));
 }
 
 static bool governor_states(const struct reading *r, unsigned int i, struct metric_line *out)
 {
-	if (i >= GOVERNOR_STATE_N)
-		return false;
-	set_label(out, "state", governor_state_name(i));
-	out->value = i == r->meta.status.governor_state;
-	return true;
+	return i < GOVERNOR_STATE_N &&
+	       one_line(out, "state", governor_state_name(i), i == r->meta.status.governor_state);
 }
 
 static bool governor_changes(const struct reading *r, unsigned int i, struct metric_line *out)
@@ -372,9 +363,8 @@ static bool governor_changes(const struct reading *r, unsigned int i, struct met
 
 	if (reason >= GOVERNOR_REASON_N)
 		return false;
-	set_label(out, "reason", governor_reason_name(reason));
-	out->value = r->meta.status.governor_changes[reason];
-	return true;
+	return one_line(out, "reason", governor_reason_name(reason),
+			r->meta.status.governor_changes[reason]);
 }
 
 static bool nmi_cost(const struct reading *r, unsigned int i, struct metric_line *out)
