@@ -148,9 +148,9 @@ static int take_how(struct parser *p, struct flight_test *t)
 static int take_number(struct parser *p, struct flight_test *t)
 {
 	static const struct num_arg arg = { .name = "number", .max = UINT64_MAX };
-	const char *at = p->at;
 	struct err ignored;
 	uint64_t number;
+	const char *at;
 	char word[32];
 
 	skip_blanks(p);
