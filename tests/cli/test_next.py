@@ -31,7 +31,7 @@ LIVE = {'hist': 'hist --source sim -c 1000000 0.2 1',
 NONE = {'top': 'a screen whose keys are the next step; y prints its command',
         'serve': 'a daemon: it prints a log, and no result'}
 SCREENS = ['top']    # they end when a person says so
-ELSEWHERE = {'doctor': 'test_doctor', 'ctl': 'test_ctl'}
+ELSEWHERE = {'doctor': 'test_doctor', 'ctl': 'test_ctl', 'why': 'test_why'}
 
 
 class Next(unittest.TestCase):
@@ -113,6 +113,17 @@ class Next(unittest.TestCase):
                 self.assertNotIn('Next:', p.stdout + p.stderr)
         for name, test in ELSEWHERE.items():
             self.assertTrue(hasattr(self, test), name)
+
+    @unittest.skipUnless(*ibscope.can_bpf())
+    def test_why(self):
+        pins = '/sys/fs/bpf/ibscope-next-%d' % os.getpid()
+        fill = subprocess.Popen([os.path.join(ibscope.BUILD, 'tests/unit/fill_pins'), pins, '1', '3', 'remote'], stdout=subprocess.PIPE)
+        self.addCleanup(fill.stdout.close)
+        self.addCleanup(fill.wait)
+        self.addCleanup(fill.terminate)
+        fill.stdout.readline()
+        self.assertEqual(self.next_of(f'ibscope why --pin-dir {pins} --duration 10s'),
+                         ['ibscope record --container checkout -- sleep 10', 'ibscope numa'])
 
     def test_dump_and_export(self):
         self.assertEqual(self.next_of('ibscope dump --limit 3 shop.ibs'), ['ibscope report shop.ibs'])

@@ -267,6 +267,7 @@ class HostileNames(unittest.TestCase):
             self.run_it(kind, *ctl, *args, 'snapshot')
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
         self.run_it(TEXT, 'neighbours', '--pin-dir', pins, '--duration', '2', hostile=False)
+        self.run_it(TEXT, 'why', '--pin-dir', pins, '--duration', '10s', hostile=False)
         ibscope.until(lambda: b'\\x' in self.run_it(TEXT, 'top', '--pin-dir', pins, '--once', '-d', '1', '--size', '160x30',
                                                    hostile=False))
         for kind, *args in ((TEXT,), (CSV, '--csv'), (JSON, '--json')):
@@ -292,7 +293,9 @@ class HostileNames(unittest.TestCase):
         c.p.send_signal(signal.SIGHUP)
         self.run_it(TEXT, *ctl, 'stop', hostile=False)
         c.p.wait(30)
-        left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**', '--flight', '60s')
+        left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**', '--flight', '60s',
+                                 '--flight-on', "cgroup != '\x1b[31m' && samples > 0", '--flight-dir', os.path.join(self.dir, 'kept'),
+                                 '--flight-every', '1s', '--flight-keep', '2', '--flight-keep-bytes', '1M')
         self.walked.update(('serve', word.removeprefix('--')) for word in left.p.args)
         last = os.path.join(self.dir, 'last.data')
 
@@ -301,6 +304,8 @@ class HostileNames(unittest.TestCase):
             return b'\\x' in self.run_it(TEXT, 'report', '--by', 'comm,cgroup', last, hostile=False)
         ibscope.until(dumped)
         self.run_it(JSON, 'report', '--by', 'comm,cgroup', '--json', last)
+        ibscope.until(lambda: os.listdir(os.path.join(self.dir, 'kept')))
+        self.check_log(left.said().encode(), 'serve')
         self.run_it(TEXT, *ctl, 'unpin', hostile=False)
         self.assertEqual(left.stop(), 0)
         self.assertFalse(os.path.exists(pins))

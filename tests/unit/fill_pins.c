@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * fill_pins DIR GROUPS [SLOTS [grow]]: pin what a collector would have of so many containers, all
- * sources and all buckets, and tick until SIGTERM. Nothing samples; with `grow` the counters of each
+ * fill_pins DIR GROUPS [SLOTS [grow|same|slower|remote]]: pin what a collector would have of so many containers,
+ * all sources and all buckets, and tick until SIGTERM. Nothing samples; with `grow` the counters of each
  * container go up once a second, as if something did.
+ *
+ * With the other words the containers have loads of a known mix for ten minutes, and from then on the first one has
+ * the same, DRAM that takes half as long again, or half of its local DRAM on another node.
  */
 #include "base/clock.h"
 #include "counts/counts.h"
@@ -104,6 +107,58 @@ static __u64 grow_slot(__u64 *words, __u32 slot, __u64 second)
 	return samples;
 }
 
+/* Loads of a second, with latencies around a mean; noise is that of a generator with a fixed start. */
+static __u64 random_state = 88172645463325252ULL;
+
+static __u32 random_below(__u32 n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (random_state >> 32) % n;
+}
+
+static __u64 load(__u64 *words, enum ibs_src src, __u32 n, double latency)
+{
+	unsigned int pair = IBS_LAYOUT_IDX(IBS_OP_KIND_LOAD, src);
+	__u64 *w = words + (layout.entry[pair] & IBS_LAYOUT_WORD);
+	const bool hist = layout.entry[pair] & IBS_LAYOUT_HIST;
+
+	n += random_below(n / 8 + 1);
+	for (__u32 i = 0; i < n; i++) {
+		__u32 cycles = latency * (75 + random_below(51)) / 100;
+
+		if (!hist) {
+			w[IBS_PAIR_SAMPLES]++;
+			w[IBS_PAIR_OPS] += PERIOD;
+			continue;
+		}
+		w[IBS_PAIR_OPS] += PERIOD;
+		w[IBS_HIST_CYCLES] += (__u64)cycles * PERIOD;
+		w[IBS_HIST_BUCKET + ibs_lat_bucket(cycles)]++;
+		w[IBS_HIST_SUM] += cycles;
+	}
+	return n;
+}
+
+static __u64 tell_second(__u64 *words, const char *story)
+{
+	const __u32 moved = !strcmp(story, "remote") ? 40 : 0;
+
+	return load(words, IBS_SRC_L1, 4000, 0) + load(words, IBS_SRC_L2, 400, 20) +
+	       load(words, IBS_SRC_DRAM, 80 - moved, strcmp(story, "slower") ? 400 : 600) +
+	       load(words, IBS_SRC_REMOTE_DRAM, 16 + moved, 700);
+}
+
+static __u64 tell_before(__u64 *words)
+{
+	__u64 samples = 0;
+
+	for (int i = 0; i < 600; i++)
+		samples += tell_second(words, "same");
+	return samples;
+}
+
 static void name_slot(struct ibs_slot_name *n, __u32 slot)
 {
 	n->cgroup_id = 1000 + slot;
@@ -122,6 +177,7 @@ int main(int argc, char **argv)
 	__u32 groups = argc > 2 ? atoi(argv[2]) : 0;
 	__u32 slots = argc > 3 ? (__u32)atoi(argv[3]) : groups + 1;
 	const bool grow = argc > 4 && !strcmp(argv[4], "grow");
+	const char *story = argc > 4 && !grow ? argv[4] : NULL;
 	struct timespec second = { .tv_sec = 1 };
 	struct ibs_slot_owner *owners;
 	struct ibs_state *state;
@@ -134,7 +190,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 
 	if (!groups || slots <= groups) {
-		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS [grow]]\n");
+		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS [grow|same|slower|remote]]\n");
 		return 2;
 	}
 	sigemptyset(&set);
@@ -176,7 +232,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (__u32 slot = 1; slot <= groups; slot++) {
-		samples += fill_slot(series + (size_t)slot * layout.words, slot);
+		__u64 *words = series + (size_t)slot * layout.words;
+
+		samples += story ? tell_before(words) : fill_slot(words, slot);
 		name_slot(&pins_names(pins)[slot], slot);
 		owners[slot].key.cgroup_id = 1000 + slot;
 		owners[slot].used = IBS_SLOT_USED;
@@ -193,13 +251,17 @@ int main(int argc, char **argv)
 		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
 		pins_write_end(&meta->seq);
-		if (!grow)
+		if (!grow && !story)
 			continue;
 		/* readers wait while this is odd, as while groups are folded */
 		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
-		for (__u32 slot = 1; slot <= groups; slot++)
-			samples += grow_slot(series + (size_t)slot * layout.words, slot,
-					     meta->status.time_ns / 1000000000);
+		for (__u32 slot = 1; slot <= groups; slot++) {
+			__u64 *words = series + (size_t)slot * layout.words;
+
+			samples +=
+				story ? tell_second(words, slot == 1 ? story : "same")
+				      : grow_slot(words, slot, meta->status.time_ns / 1000000000);
+		}
 		__atomic_store_n(&state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED], samples,
 				 __ATOMIC_SEQ_CST);
 		__atomic_store_n(&state->cpu[0].seen, samples, __ATOMIC_SEQ_CST);

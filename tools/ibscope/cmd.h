@@ -21,6 +21,7 @@ int cmd_c2c(int argc, char **argv);
 int cmd_numa(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_neighbours(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 
 int cmd_export(int argc, char **argv);
 int cmd_serve(int argc, char **argv);

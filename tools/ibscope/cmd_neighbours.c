@@ -65,27 +65,12 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 	fprintf(f, "\nExit status: 0 done, also if nobody is named; 1 failed, 2 wrong usage.\n");
 }
 
-static bool is_beyond_l2(enum ibs_src src)
-{
-	return src == IBS_SRC_L3 || src == IBS_SRC_LOCAL_CACHE || src == IBS_SRC_NEAR_CACHE ||
-	       src == IBS_SRC_REMOTE_CACHE || table_is_dram(src);
-}
-
 static void add_group(struct cmd *c, const struct group *g)
 {
-	struct neighbours_activity a = { 0 };
+	struct neighbours_activity a;
 	char *name, *pod, *text;
 
-	for (size_t i = 0; i < g->n_series; i++) {
-		const struct series *s = &g->series[i];
-
-		if (!is_beyond_l2(s->src))
-			continue;
-		a.samples += s->valid;
-		a.latency += s->sum;
-		a.accesses += s->ops;
-	}
-	if (g->other || !(a.samples > 0))
+	if (!neighbours_activity_of(g, &a))
 		return;
 	name = group_label(g, LABEL_CONTAINER, c->source->name, c->source);
 	pod = group_label(g, LABEL_POD, c->source->name, c->source);

@@ -40,6 +40,11 @@ struct neighbours_activity {
 	double accesses; /* estimated number of accesses; 0: as many as samples */
 };
 
+struct group;
+
+/* What a group counted. Return: false if that is nothing, or if it is of several containers. */
+bool neighbours_activity_of(const struct group *g, struct neighbours_activity *out);
+
 struct neighbours_pair {
 	unsigned int complex, victim, suspect;
 	double latency, baseline; /* of the victim: while the suspect was busy, and quiet; cycles */

@@ -96,6 +96,13 @@ void diff_reset(struct diff *d);
  */
 void diff_put_html(FILE *f, const struct diff *d, const struct compare_result *r);
 
+/* Parts of the text. The answer: a line, and one for each cause. */
+void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
+		     const struct compare_result *r);
+/* What is not counted, and what would not have been seen. */
+void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
+		    const struct compare_result *r);
+
 void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,
 		const struct compare_result *r);
 

@@ -279,12 +279,14 @@ static void print_headline(FILE *f, const struct screen *s, const struct diff *d
 {
 	const double k = diff_scale(d), of = r->side[COMPARE_A].y;
 	double rest = r->change.change;
-	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER];
+	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER], line[256];
 
 	diff_what(d, text, sizeof(text));
 	percent_range(s, r->change.change / of, half(&r->change) / of, p);
 	if (!r->change.finding && !r->change.gone && !r->n_findings) {
-		fprintf(f, "No difference that is more than noise: %s %s.\n", p, text);
+		snprintf(line, sizeof(line), "No difference that is more than noise: %s %s.", p,
+			 text);
+		screen_wrap(f, line, 0, s->width);
 		return;
 	}
 	diff_number(s, r->side[COMPARE_A].y * k, a);
@@ -308,15 +310,17 @@ static void print_headline(FILE *f, const struct screen *s, const struct diff *d
 static void print_power(FILE *f, const struct screen *s, const struct compare_result *r)
 {
 	double needed = compare_needed(r, .01);
-	char samples[NUMBER], more[NUMBER];
+	char samples[NUMBER], more[NUMBER], text[256];
 
 	plain(s, fmin(r->side[0].samples, r->side[1].samples), samples);
 	plain(s, needed, more);
-	fprintf(f, "(A change of %.1f %% would have been seen with these %s samples",
-		r->detectable * 100, samples);
+	snprintf(text, sizeof(text),
+		 "(A change of %.1f %% would have been seen with these %s samples",
+		 r->detectable * 100, samples);
 	if (r->detectable > .01)
-		fprintf(f, "; 1 %% needs about %s on each side", more);
-	fputs(".)\n", f);
+		text_append(text, sizeof(text), "; 1 %% needs about %s on each side", more);
+	text_append(text, sizeof(text), ".)");
+	screen_wrap(f, text, 0, s->width);
 }
 
 static void print_quantile(FILE *f, const struct screen *s, const struct diff *d,

@@ -10,11 +10,6 @@
 void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r);
 void diff_put_csv(FILE *f, const struct diff *d, const struct compare_result *r);
 
-/* The answer, in a line and one for each cause; and what is not counted, and would not have been seen. */
-void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
-		     const struct compare_result *r);
-void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
-		    const struct compare_result *r);
 /* Where the samples of a side are from. */
 /* @width: columns of the file name, at least */
 void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""ibscope why: what changed in a container, of counters whose story is known, and of a real collector."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import ibscope
+from ibscope import BUILD, Collector, keep_busy, run
+
+OK, WHY = ibscope.can_bpf()
+FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
+DIR = '/sys/fs/bpf/ibscope-why-%d' % os.getpid()
+FIRST = 'production-1/checkout-7d9f8b6c5d-00001/checkout'
+
+
+def why(*args, env=None):
+    return subprocess.Popen([ibscope.IBSCOPE, 'why', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, 'LC_ALL': 'C.UTF-8', 'COLUMNS': '80', **(env or {})})
+
+
+def end(p):
+    out, err = p.communicate(timeout=60)
+    return p.returncode, out, err
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Story(unittest.TestCase):
+    """Three containers, of which the first changes."""
+
+    def story(self, name):
+        d = f'{DIR}-{name}'
+        p = subprocess.Popen([FILL, d, '3', '8', name], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(p.wait, 30)
+        self.addCleanup(p.terminate)
+        self.addCleanup(p.stdout.close)
+        p.stdout.readline()
+        return d
+
+    def test_stories(self):
+        dirs = {name: self.story(name) for name in ('same', 'slower', 'remote')}
+        asked = {(name, of): why('--pin-dir', d, '--duration', '15s', *of)
+                 for name, d in dirs.items() for of in ((FIRST,), ('checkout-7d9f8b6c5d-00002/checkout',), ())}
+        said = {}
+        for (name, of), p in asked.items():
+            code, out, err = end(p)
+            self.assertEqual((code, err), (0, ''), (name, of))
+            self.assertEqual(out.splitlines()[0], 'SIMULATED')
+            self.assertLessEqual(len(out.splitlines()), 14, out)
+            self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
+            said[name, of[0] if of else None] = out
+        for key, out in said.items():
+            name, of = key
+            if name == 'same' or (of and of != FIRST):
+                self.assertIn('No difference that is more than noise', out, key)
+                self.assertRegex(out, r'A change of [1-9]\.\d % would have been seen')
+                self.assertNotIn('points', out)
+                continue
+            # by itself it takes the one that waits most, which is the one that changed
+            self.assertEqual(out.splitlines()[1], FIRST)
+            share = re.search(r'Its share of all miss cycles: ([\d.]+)% now, ([\d.]+)% before', out)
+            self.assertGreater(float(share[1]), float(share[2]) + 2)
+        # of the thousand accesses 18 wait 400 cycles, 4 wait 700 and 93 wait 20: 11.7 cycles each
+        self.assertRegex(said['slower', FIRST], r'\+\d+\.?\d* % ± .*\n +\+\d+ points  dram answered more slowly \(mean 40\d → 60\d cycles\)')
+        change = float(re.search(r', \+([\d.]+) % ±', said['slower', FIRST])[1])
+        self.assertAlmostEqual(change, 31, delta=4)
+        self.assertIn('DRAM answers more slowly when', said['slower', FIRST])
+        self.assertRegex(said['remote', FIRST], r'\+\d+ points  remote-dram more often \(3\.\d → 12\.\d of')
+        self.assertRegex(said['remote', FIRST], r'−\d+ points  dram less often')
+        self.assertIn('Its data is in memory of another node', said['remote', FIRST])
+        for out in said.values():
+            self.assertIn('Neighbours: unknown, as the collector does not group by ccx', out)
+
+    def test_names(self):
+        d = self.story('same')
+        for name, said in (('checkout', "several containers are called 'checkout': give production-1/checkout-7d9f8b6c5d-00001/checkout or"),
+                           ('nobody', "the collector has counted nothing of 'nobody'"),
+                           ('chekout', "nothing of 'chekout'; did you mean 'checkout'?"),
+                           ('out', 'nothing of'), ('', 'nothing of'), ('/', 'nothing of')):
+            began = time.monotonic()
+            code, out, err = end(why('--pin-dir', d, name))
+            self.assertEqual((code, out), (1, ''), name)
+            self.assertIn(said, err)
+            self.assertLess(time.monotonic() - began, 5)    # before it waits
+
+    def test_ends(self):
+        """An interrupt ends the time early; the end of the collector is said."""
+        d = self.story('slower')
+        p = why('--pin-dir', d, '--duration', '1h', FIRST)
+        time.sleep(14)
+        p.send_signal(signal.SIGINT)
+        code, out, err = end(p)
+        self.assertEqual((code, err), (0, ''))
+        self.assertRegex(out, r'Now: 1\d s, ')
+        p = why('--pin-dir', d, '--duration', '1h', FIRST)
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+        code, out, err = end(p)
+        self.assertEqual((code, out), (1, ''))
+        self.assertIn('interrupted', err)
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Real(unittest.TestCase):
+    def test_collector(self):
+        keep_busy(self)
+        with tempfile.TemporaryDirectory() as run_dir:
+            c = Collector(DIR, '--unpin', '-c', '200000', '--by', 'container,ccx,comm,src,op', '--control', run_dir + '/run/sock', '--flight', '60s')
+            self.addCleanup(lambda: c.err.closed or c.stop())
+            time.sleep(5)
+            code, out, err = end(why('--pin-dir', DIR, '--duration', '12s', '/'))
+            self.assertEqual((code, err), (0, ''), out)
+            self.assertEqual(out.splitlines()[:2], ['SIMULATED', '/'])
+            self.assertIn('Neighbours: 12 s are too few to judge', out)
+            c.stop()
+        code, out, err = end(why('--pin-dir', DIR))
+        self.assertEqual((code, out), (1, ''))
+        self.assertIn('no collector', err)
+
+    def test_refused(self):
+        for by, said in ('comm,src', 'does not group by container'), ('container,fetch', 'samples instruction fetches only'):
+            c = Collector(DIR, '--unpin', '--by', by, *(('-e', 'ibs_fetch//') if 'fetch' in by else ()))
+            self.addCleanup(lambda c=c: c.err.closed or c.stop())
+            p = run('why', '--pin-dir', DIR)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(said, p.stderr)
+            self.assertEqual(c.stop(), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()

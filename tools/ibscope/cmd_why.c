@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope why: what a container waits for now that it did not before, by the counters of a running collector. */
+#include "cmd.h"
+#include "base/array.h"
+#include "base/choice.h"
+#include "base/clock.h"
+#include "base/intern.h"
+#include "base/num.h"
+#include "base/options.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "collector/control.h"
+#include "diff/diff.h"
+#include "neighbours/neighbours.h"
+#include "pins/pinned.h"
+#include "status/reading.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define WINDOW_S  1.
+#define DEFAULT_S 30.
+#define OTHER	  "other" /* groups that found no counters of their own */
+#define MIN_S	  10.	  /* compare.h needs COMPARE_FEW windows */
+
+/* Keys of rows, if they are counted; the first that is says where in the container it changed. */
+static const enum label rows_by[] = { LABEL_COMM, LABEL_MEM_NODE, LABEL_NODE, LABEL_CCX,
+				      LABEL_MODE };
+
+struct why {
+	const char *pin_dir;
+	double duration_s;
+	char *wanted; /* as given; NULL: the one with most miss cycles now */
+
+	struct pinned *pins;
+	struct ibs_meta meta;
+	struct snapshot before;	 /* everything that was counted until now */
+	struct snapshot *window; /* since then, in order */
+	size_t n_windows;
+	struct intern names; /* of containers */
+	struct diff diff;
+	struct compare_result result;
+	struct neighbours *neighbours; /* NULL: not grouped by complex */
+	struct totals {
+		double *of,
+			all; /* miss cycles by the number of a name; latencies if no estimate is known */
+		size_t n;
+	} totals_before, totals_now;
+	struct screen screen;
+	int sigfd;
+};
+
+/* clang-format off: a row is a row */
+static const struct option_row why_options[] = {
+	{ "pin-dir", 0, "DIR", "pins of the collector; default " IBS_PIN_DIR,
+	  OPTION_WORD(struct why, pin_dir) },
+	{ "duration", 0, "TIME", "how long 'now' is; default 30s",
+	  OPTION_DURATION(struct why, duration_s, MIN_S, 3600) },
+};
+/* clang-format on */
+
+static void usage(FILE *f, const struct option_set *sets)
+{
+	fprintf(f, "usage: ibscope why [OPTIONS] [CONTAINER]\n\n"
+		   "Say what a container waits for now that it did not before: the next 30 seconds "
+		   "against all\nthat the running collector has counted. Without CONTAINER it is "
+		   "the one that waits most.\nCONTAINER is its name, as pod/name or "
+		   "namespace/pod/name "
+		   "if others have the same, or the path\nof a cgroup.\n");
+	options_help(f, sets, 1);
+	fprintf(f, "\nExit status: 0 done; 1 failed, no such container or too few samples; 2 wrong "
+		   "usage.\n");
+}
+
+/* --- groups --- */
+
+/* The number of "namespace/pod/container", or of the path of the cgroup. */
+static __u32 name_of(struct why *w, const struct group *g)
+{
+	struct ibs_slot_name n;
+	char text[sizeof(n.name_space) + sizeof(n.pod) + sizeof(n.container) + sizeof(n.cgroup)];
+
+	pinned_name(w->pins, g, &n);
+	if (g->other)
+		return intern_get(&w->names, OTHER);
+	if (!*n.container && !*n.pod)
+		snprintf(text, sizeof(text), "%s", *n.cgroup ? n.cgroup : "unknown cgroup");
+	else
+		snprintf(text, sizeof(text), "%s%s%s%s%s", n.name_space, *n.name_space ? "/" : "",
+			 n.pod, *n.pod && *n.container ? "/" : "", n.container);
+	return intern_get(&w->names, text);
+}
+
+static const char *text_of(const struct why *w, __u32 id)
+{
+	return intern_text(&w->names, id);
+}
+
+/* @wanted may lack what is before the last part of the name. */
+static bool is_wanted(const char *name, const char *wanted)
+{
+	size_t n = strlen(name), m = strlen(wanted);
+
+	if (m > n || strcmp(name + n - m, wanted))
+		return false;
+	return m == n || (*name != '/' && name[n - m - 1] == '/');
+}
+
+static void add_totals(struct why *w, const struct snapshot *s, size_t n, struct totals *t)
+{
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < s[k].n_groups; i++) {
+			const struct group *g = &s[k].groups[i];
+			__u32 id = name_of(w, g);
+			double cycles = 0;
+
+			for (size_t j = 0; j < g->n_series; j++)
+				cycles += g->series[j].cycles ?: g->series[j].sum;
+			array_reserve_zero(t->of, t->n, id + 1);
+			t->of[id] += cycles;
+			t->all += cycles;
+		}
+}
+
+static double share_of(const struct totals *t, __u32 id)
+{
+	return id < t->n && t->all > 0 ? t->of[id] / t->all : 0;
+}
+
+/* --- reading --- */
+
+static bool wait_until(const struct why *w, double due)
+{
+	struct pollfd fd = { .fd = w->sigfd, .events = POLLIN };
+
+	while (now_s() < due)
+		if (poll(&fd, 1, (int)ceil((due - now_s()) * 1000)) > 0)
+			return false;
+	return true;
+}
+
+static int gone(const struct why *w, struct err *err)
+{
+	return err_set(err, -ESRCH, "the collector with pins in %s has stopped", w->pin_dir);
+}
+
+static int read_windows(struct why *w, struct err *err)
+{
+	const size_t n = floor(w->duration_s / WINDOW_S);
+	const double begin = now_s();
+	struct snapshot last = {}, now = {};
+	int ret = 0;
+
+	w->window = xcalloc(n, sizeof(*w->window));
+	while (!ret && w->n_windows < n && wait_until(w, begin + (w->n_windows + 1) * WINDOW_S)) {
+		ret = pinned_snapshot(w->pins, &now, err);
+		if (ret)
+			break;
+		snapshot_diff(&now, last.time_ns ? &last : &w->before, &w->window[w->n_windows++]);
+		snapshot_free(&last);
+		last = now;
+		pinned_meta(w->pins, &w->meta);
+		if (!collector_alive(&w->meta))
+			ret = gone(w, err);
+	}
+	snapshot_free(&last);
+	return ret;
+}
+
+static int open_pins(struct why *w, struct err *err)
+{
+	int ret = pinned_open(w->pin_dir, &w->pins, err);
+
+	if (ret)
+		return ret;
+	pinned_meta(w->pins, &w->meta);
+	if (!collector_alive(&w->meta))
+		return err_set(err, -ESRCH,
+			       "no collector is running with pins in %s: start `ibscope serve`",
+			       w->pin_dir);
+	if (ibs_metric_of_fetch(reading_metric(&w->meta)))
+		return err_set(err, -EINVAL, "the collector in %s samples instruction fetches only",
+			       w->pin_dir);
+	if (!(w->meta.layout.by & IBS_BY_CGROUP))
+		return err_set(err, -EINVAL,
+			       "the collector does not group by container: start it with --by "
+			       "container,src");
+	return 0;
+}
+
+/* --- which container --- */
+
+/* Return: INTERN_NONE if several or none match, with @err. */
+static __u32 find_wanted(const struct why *w, struct err *err)
+{
+	struct suggestion near;
+	__u32 found = INTERN_NONE;
+
+	suggestion_start(&near, w->wanted, strlen(w->wanted));
+	for (__u32 id = 0; id < w->names.n; id++) {
+		const char *name = text_of(w, id), *part = strrchr(name, '/');
+
+		suggestion_offer(&near, part && *name != '/' ? part + 1 : name);
+		if (!is_wanted(name, w->wanted))
+			continue;
+		if (found != INTERN_NONE) {
+			err_set(err, -ENOTUNIQ, "several containers are called '%s': give %s or %s",
+				w->wanted, text_of(w, found), name);
+			return INTERN_NONE;
+		}
+		found = id;
+	}
+	if (found == INTERN_NONE)
+		err_set(err, -ENOENT,
+			"the collector has counted nothing of '%s'%s; `ibscope top` shows all",
+			w->wanted, suggestion_text(&near));
+	return found;
+}
+
+static __u32 find_worst(const struct why *w, struct err *err)
+{
+	__u32 worst = INTERN_NONE;
+	double most = 0;
+
+	for (__u32 id = 0; id < w->totals_now.n; id++)
+		if (w->totals_now.of[id] > most && strcmp(text_of(w, id), OTHER) != 0) {
+			most = w->totals_now.of[id];
+			worst = id;
+		}
+	if (worst == INTERN_NONE)
+		err_set(err, -ENODATA, "no container has missed a cache in %zu s", w->n_windows);
+	return worst;
+}
+
+/* --- comparing --- */
+
+static struct compare_amount amount_of(const struct diff *d, const struct series *s)
+{
+	const double valid_share = s->samples ? (double)s->valid / s->samples : 0;
+
+	if (d->per == DIFF_PER_ACCESS)
+		return (struct compare_amount){ s->samples, s->valid, s->valid, s->valid, s->sum };
+	return (struct compare_amount){ s->samples, s->valid, s->ops, s->ops * valid_share,
+					s->cycles };
+}
+
+static void add_group(struct why *w, enum compare_side side, const struct group *g, size_t window)
+{
+	static const __u64 none[IBS_LAT_BUCKETS];
+	struct compare *c = w->diff.compare;
+	char *label = w->diff.n_by ? group_label(g, w->diff.by[0], NULL, NULL) : NULL;
+	const char *name[1] = { label };
+	__u32 row = compare_row(c, name, w->diff.n_by);
+
+	for (size_t i = 0; i < g->n_series; i++) {
+		const struct series *s = &g->series[i];
+		struct compare_amount a = amount_of(&w->diff, s);
+		unsigned int cause = compare_cause(c, src_name(s->src));
+
+		if (side == COMPARE_A) {
+			compare_spread(c, side, row, cause, &a, s->buckets ?: none);
+			continue;
+		}
+		compare_at(c, side, 1 + window * COMPARE_SECOND);
+		compare_add(c, row, cause, &a);
+		for (unsigned int b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
+			if (s->buckets[b])
+				compare_latency(c, cause, b, s->buckets[b] * (a.ops / a.valid));
+	}
+	free(label);
+}
+
+static void add_side(struct why *w, enum compare_side side, const struct snapshot *s, size_t n,
+		     __u32 name)
+{
+	compare_width(w->diff.compare, side, COMPARE_SECOND);
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < s[k].n_groups; i++)
+			if (name_of(w, &s[k].groups[i]) == name)
+				add_group(w, side, &s[k].groups[i], k);
+}
+
+static bool estimates_known(const struct snapshot *s, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < s[k].n_groups; i++)
+			for (size_t j = 0; j < s[k].groups[i].n_series; j++) {
+				const struct series *x = &s[k].groups[i].series[j];
+
+				if (!x->ops || (x->sum && !x->cycles))
+					return false;
+			}
+	return true;
+}
+
+static void choose_unit(struct why *w)
+{
+	struct diff_about *a = &w->diff.about[COMPARE_A];
+
+	w->diff.per = estimates_known(&w->before, 1) && estimates_known(w->window, w->n_windows)
+			      ? DIFF_PER_OPS
+			      : DIFF_PER_ACCESS;
+	a->units = strstr(w->meta.event, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
+	w->diff.about[COMPARE_B] = *a;
+	for (size_t i = 0; i < ARRAY_SIZE(rows_by) && !w->diff.n_by; i++)
+		if ((label_info[rows_by[i]].by & w->meta.layout.by) == label_info[rows_by[i]].by)
+			w->diff.by[w->diff.n_by++] = rows_by[i];
+}
+
+static int compare(struct why *w, __u32 name, struct err *err)
+{
+	int ret;
+
+	choose_unit(w);
+	w->diff.compare = compare_new(false, COMPARE_ROUNDS);
+	add_side(w, COMPARE_A, &w->before, 1, name);
+	add_side(w, COMPARE_B, w->window, w->n_windows, name);
+	ret = compare_finish(w->diff.compare, &w->result, err);
+	if (ret)
+		err_prefix(err, text_of(w, name));
+	return ret;
+}
+
+/* --- neighbours --- */
+
+static void judge_neighbours(struct why *w)
+{
+	if (!(w->meta.layout.by & IBS_BY_COMPLEX))
+		return;
+	w->neighbours = neighbours_new();
+	for (size_t k = 0; k < w->n_windows; k++) {
+		for (size_t i = 0; i < w->window[k].n_groups; i++) {
+			const struct group *g = &w->window[k].groups[i];
+			struct neighbours_activity a;
+
+			if (neighbours_activity_of(g, &a))
+				neighbours_add(w->neighbours, g->key.complex, name_of(w, g), &a);
+		}
+		neighbours_end_window(w->neighbours, w->window[k].time_ns > WINDOW_S * 5e8);
+	}
+}
+
+static void put_neighbours(const struct why *w, __u32 name)
+{
+	struct neighbours_lack lack;
+	size_t n;
+	const struct neighbours_pair *p;
+	bool any = false;
+
+	if (!w->neighbours) {
+		printf("Neighbours: unknown, as the collector does not group by ccx\n");
+		return;
+	}
+	p = neighbours_pairs(w->neighbours, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (p[i].victim != name)
+			continue;
+		printf("Neighbours: slowed %.0f %% by ", 100 * (p[i].latency / p[i].baseline - 1));
+		utf8_put(stdout, text_of(w, p[i].suspect));
+		printf(" on complex %u (busy %u times, %u s against %u s)\n", p[i].complex,
+		       p[i].runs, p[i].busy, p[i].quiet);
+		any = true;
+	}
+	neighbours_lack(w->neighbours, &lack);
+	if (!any && lack.windows < NEIGHBOURS_KNOWN)
+		printf("Neighbours: %u s are too few to judge; use --duration 60s\n", lack.windows);
+	else if (!any)
+		printf("Neighbours: nobody on the same L3 is shown to slow it in %u s\n",
+		       lack.windows);
+}
+
+/* --- the answer --- */
+
+static void put_head(const struct why *w, __u32 name)
+{
+	const struct compare_side_sum *s = w->result.side;
+	const double since =
+		(w->meta.start_realtime_ns ? clock_ns(CLOCK_REALTIME) - w->meta.start_realtime_ns
+					   : 0) /
+			1e9 -
+		w->n_windows * WINDOW_S;
+	char before[32], now[32], age[32];
+
+	num_format_duration(since > 60 ? floor(since / 60) * 60 : floor(fmax(since, 1)), age,
+			    sizeof(age));
+	screen_percent(&w->screen, share_of(&w->totals_before, name), before, sizeof(before));
+	screen_percent(&w->screen, share_of(&w->totals_now, name), now, sizeof(now));
+	if (w->meta.layout.simulated)
+		printf("SIMULATED\n");
+	utf8_put(stdout, text_of(w, name));
+	printf("\nNow: %zu s, %s samples; before: %s, %s samples\n", w->n_windows,
+	       TEXT_COUNT(s[COMPARE_B].samples), age, TEXT_COUNT(s[COMPARE_A].samples));
+	printf("Its share of all miss cycles: %s now, %s before\n", now, before);
+}
+
+/* The row with the largest part in a finding. */
+static void put_where(const struct why *w)
+{
+	const struct compare_result *r = &w->result;
+
+	if (!r->n_row_findings || !w->diff.n_by || r->n_rows < 2)
+		return;
+	printf("Most of it: %s ", label_name(w->diff.by[0]));
+	utf8_put(stdout, r->row[0].name[0] ?: "unknown");
+	printf(", %+.0f points\n", 100 * r->row[0].change.change / r->side[COMPARE_A].y);
+}
+
+/* What is behind a cause, and what helps. The first that fits; kind: enum compare_kind, -1: both */
+static const struct advice {
+	const char *cause; /* a part of the name of a source */
+	int kind;
+	const char *text;
+} advice[] = {
+	{ "remote-cache", -1,
+	  "Its data is in caches of another node: threads that share data belong on one node." },
+	{ "remote", -1,
+	  "Its data is in memory of another node: tasks and their memory belong on one node "
+	  "(cpuset, numactl)." },
+	{ "cache", -1, "Its data is in caches of other cores: threads share cache lines." },
+	{ "dram", COMPARE_COST,
+	  "DRAM answers more slowly when its bandwidth is used up, by this container or by "
+	  "others." },
+	{ "dram", COMPARE_OFTEN,
+	  "Its data fits the caches less: more data, another order of access, or others that use "
+	  "the L3." },
+	{ "l3", COMPARE_COST, "The L3 answers more slowly when others on the same L3 use it." },
+};
+
+static void put_advice(const struct why *w)
+{
+	const struct compare_term *t = w->result.term;
+
+	if (!w->result.n_findings || t->change.change < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (strstr(compare_cause_name(w->diff.compare, t->cause), advice[i].cause) &&
+		    (advice[i].kind < 0 || advice[i].kind == (int)t->kind)) {
+			screen_wrap(stdout, advice[i].text, 0, w->screen.width);
+			return;
+		}
+}
+
+static bool has(const char *text, const char *part)
+{
+	return strstr(text, part) != NULL;
+}
+
+/* What shows more of the largest cause. */
+static void put_next(const struct why *w, const char *name)
+{
+	const struct compare_result *r = &w->result;
+	const char *cause =
+		r->n_findings ? compare_cause_name(w->diff.compare, r->term[0].cause) : "";
+	const bool slower = r->n_findings && r->term[0].kind == COMPARE_COST;
+	const char *base = strrchr(name, '/');
+	const char *selects = *name == '/' ? "--cgroup" : "--container";
+	const char *what = *name == '/' ? name : base ? base + 1 : name;
+
+	if (has(cause, "cache") && w->meta.status.lines.on && *w->meta.control)
+		screen_next(stdout, &w->screen, "c2c", "--control", w->meta.control, NULL);
+	if (w->meta.status.flight_on)
+		screen_next(stdout, &w->screen, "ctl", "dump", NULL);
+	else if (r->n_findings)
+		screen_next(stdout, &w->screen, "record", selects, what, "--", "sleep", "10", NULL);
+	if (has(cause, "remote"))
+		screen_next(stdout, &w->screen, "numa", NULL);
+	else if (slower && has(cause, "dram") && !w->neighbours)
+		screen_next(stdout, &w->screen, "neighbours", "--own", NULL);
+	else
+		screen_next(stdout, &w->screen, "top", NULL);
+}
+
+/* @wanted: INTERN_NONE: whichever waits most */
+static int answer(struct why *w, __u32 wanted, struct err *err)
+{
+	__u32 name;
+	int ret;
+
+	if (!w->n_windows)
+		return err_set(err, -EINTR, "interrupted before a second had passed");
+	add_totals(w, w->window, w->n_windows, &w->totals_now);
+	name = wanted != INTERN_NONE ? wanted : find_worst(w, err);
+	if (name == INTERN_NONE)
+		return -ENOENT;
+	ret = compare(w, name, err);
+	if (ret)
+		return ret;
+	judge_neighbours(w);
+	screen_of(stdout, &w->screen);
+	put_head(w, name);
+	diff_put_answer(stdout, &w->screen, &w->diff, &w->result);
+	put_where(w);
+	put_advice(w);
+	diff_put_notes(stdout, &w->screen, &w->diff, &w->result);
+	put_neighbours(w, name);
+	put_next(w, text_of(w, name));
+	return 0;
+}
+
+static int run(struct why *w, struct err *err)
+{
+	__u32 wanted = INTERN_NONE;
+	int ret;
+
+	w->sigfd = signals_open(false, err);
+	if (w->sigfd < 0)
+		return w->sigfd;
+	ret = open_pins(w, err) ?: pinned_snapshot(w->pins, &w->before, err);
+	if (ret)
+		return ret;
+	add_totals(w, &w->before, 1, &w->totals_before);
+	if (w->wanted)
+		wanted = find_wanted(w, err);
+	if (w->wanted && wanted == INTERN_NONE)
+		return -ENOENT;
+	return read_windows(w, err) ?: answer(w, wanted, err);
+}
+
+static void finish(struct why *w)
+{
+	compare_result_free(&w->result);
+	compare_free(w->diff.compare);
+	neighbours_free(w->neighbours);
+	for (size_t i = 0; i < w->n_windows; i++)
+		snapshot_free(&w->window[i]);
+	free(w->window);
+	free(w->totals_before.of);
+	free(w->totals_now.of);
+	snapshot_free(&w->before);
+	intern_free(&w->names);
+	pinned_close(w->pins);
+	if (w->sigfd >= 0)
+		close(w->sigfd);
+}
+
+int cmd_why(int argc, char **argv)
+{
+	struct why w = { .pin_dir = IBS_PIN_DIR, .duration_s = DEFAULT_S, .sigfd = -1 };
+	const struct option_set sets[] = { { "Options", why_options, ARRAY_SIZE(why_options),
+					     &w } };
+	struct err err = { "" };
+	int ret = options_parse(argc, argv, sets, 1, &err);
+
+	if (ret == OPTIONS_HELP)
+		usage(stdout, sets);
+	if (!ret && argc - optind > 1)
+		ret = err_set(&err, -EINVAL, "unexpected argument '%s': give one container",
+			      argv[optind + 1]);
+	if (ret < 0)
+		log_error("%s", err.text);
+	if (ret)
+		return ret < 0 ? EXIT_USAGE : EXIT_DONE;
+	w.wanted = optind < argc ? argv[optind] : NULL;
+	ret = run(&w, &err);
+	if (ret)
+		log_error("%s", err.text);
+	finish(&w);
+	return ret ? EXIT_FAILED : EXIT_DONE;
+}
