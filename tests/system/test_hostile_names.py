@@ -267,7 +267,6 @@ class HostileNames(unittest.TestCase):
             self.run_it(kind, *ctl, *args, 'snapshot')
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
         self.run_it(TEXT, 'neighbours', '--pin-dir', pins, '--duration', '2', hostile=False)
-        self.run_it(TEXT, 'why', '--pin-dir', pins, '--duration', '10s', hostile=False)
         ibscope.until(lambda: b'\\x' in self.run_it(TEXT, 'top', '--pin-dir', pins, '--once', '-d', '1', '--size', '160x30',
                                                    hostile=False))
         for kind, *args in ((TEXT,), (CSV, '--csv'), (JSON, '--json')):
@@ -311,6 +310,19 @@ class HostileNames(unittest.TestCase):
         self.assertFalse(os.path.exists(pins))
         c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
+
+    def test_why(self):
+        """Of a collector that counts enough."""
+        pins = f'/sys/fs/bpf/ibscope-why-names-{os.getpid()}'
+        c = ibscope.Collector(pins, '--unpin', '-c', '200000', '--max-overhead', 'off', '--nmi-cost', '1us', '--cgroup', self.top.path + '/**')
+        self.addCleanup(c.stop)
+        path = os.path.join(self.top.dir.encode(), CGROUPS[0] + b'3')
+        os.mkdir(path)
+        busy = subprocess.Popen(['sh', '-c', b'echo $$ >"$0/cgroup.procs"; exec md5sum /dev/zero', path])
+        self.addCleanup(busy.wait)
+        self.addCleanup(busy.kill)
+        time.sleep(4)
+        self.run_it(TEXT, 'why', '--pin-dir', pins, '--duration', '10s')
 
     def history(self, *words):
         at = f'127.0.0.1:{ibscope.free_port()}'

@@ -319,8 +319,13 @@ static int compare(struct why *w, __u32 name, struct err *err)
 	add_side(w, COMPARE_A, &w->before, 1, name);
 	add_side(w, COMPARE_B, w->window, w->n_windows, name);
 	ret = compare_finish(w->diff.compare, &w->result, err);
-	if (ret)
-		err_prefix(err, text_of(w, name));
+	if (ret == -ENODATA)
+		return err_set(
+			err, ret,
+			"%s: too few samples to compare: at least %d with a latency are "
+			"needed before and now; use a longer --duration, or a shorter period "
+			"(`ibscope ctl set period=N`)",
+			text_of(w, name), COMPARE_MIN);
 	return ret;
 }
 
