@@ -100,11 +100,14 @@ class Live(unittest.TestCase):
             c.stop()
             self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS, statuses=(0, 1))
             self.assertEqual(run('ctl', 'unpin', '--pin-dir', PINS).returncode, 0)
-            self.collector(*TWO)
+            both = self.collector(*TWO)
             self.assertIn('fetch', self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS)[0])
             self.assertEqual(len(self.check('ctl-ledger', 'ctl', 'ledger', '--pin-dir', PINS)), 2)
             for args in ((), ('-e', 'ibs_fetch'), ('--by', 'container')):
                 self.check('hist', 'ctl', 'snapshot', '--pin-dir', PINS, *args)
+            self.assertEqual(both.stop(), 0)
+            self.collector('--flight', '60s', '--unpin')
+            self.assertEqual(self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS)[0]['flight'], {'written': 0, 'failed': 0, 'skipped': 0})
         self.strict('ctl-status', 'ctl-ledger', 'collector', 'push', 'governor', lack={'governor: retry_s'})
 
     def test_stopped(self):
