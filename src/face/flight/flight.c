@@ -107,14 +107,12 @@ static int add_condition(void *ctx, const char *arg, struct err *err)
 
 const struct option_row flight_options[] = {
 	{ "flight", 0, "TIME[:SIZE]|off",
-	  "keep the samples of the last TIME, such as 60s, in SIZE of memory, for `ibscope ctl "
-	  "dump`; "
-	  "default off, SIZE 16M",
+	  "keep the samples of the last TIME, such as 60s, in SIZE of memory, for "
+	  "`ibscope ctl dump`; default off, SIZE 16M",
 	  set_flight },
 	{ "flight-on", 0, "CONDITION",
-	  "also write them when it is true, such as 'container == web && p99 > 2000 for 5s'; can "
-	  "be "
-	  "repeated",
+	  "also write them when it is true, such as 'container == web && p99 > 2000 for 5s'; "
+	  "can be repeated",
 	  add_condition },
 	{ "flight-dir", 0, "DIR",
 	  "write recordings of --flight-on and SIGUSR2 there; default " FLIGHT_DIR_DEFAULT,
