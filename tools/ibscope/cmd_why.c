@@ -23,6 +23,7 @@
 
 #define WINDOW_S  1.
 #define DEFAULT_S 30.
+#define CHOOSE	  5	  /* windows that tell which container waits most */
 #define OTHER	  "other" /* groups that found no counters of their own */
 #define MIN_S	  10.	  /* compare.h needs COMPARE_FEW windows */
 
@@ -37,9 +38,10 @@ struct why {
 
 	struct pinned *pins;
 	struct ibs_meta meta;
-	struct snapshot before;	 /* everything that was counted until now */
-	struct snapshot *window; /* since then, in order */
-	size_t n_windows;
+	struct snapshot before;	       /* everything that was counted until now */
+	struct snapshot first[CHOOSE]; /* windows until the container is chosen */
+	size_t n_first, n_windows;
+	__u32 name;	     /* of the container; INTERN_NONE: not chosen yet */
 	struct intern names; /* of containers */
 	struct diff diff;
 	struct compare_result result;
@@ -109,65 +111,24 @@ static bool is_wanted(const char *name, const char *wanted)
 	return m == n || (*name != '/' && name[n - m - 1] == '/');
 }
 
-static void add_totals(struct why *w, const struct snapshot *s, size_t n, struct totals *t)
+static void add_totals(struct why *w, const struct snapshot *s, struct totals *t)
 {
-	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < s[k].n_groups; i++) {
-			const struct group *g = &s[k].groups[i];
-			__u32 id = name_of(w, g);
-			double cycles = 0;
+	for (size_t i = 0; i < s->n_groups; i++) {
+		const struct group *g = &s->groups[i];
+		__u32 id = name_of(w, g);
+		double cycles = 0;
 
-			for (size_t j = 0; j < g->n_series; j++)
-				cycles += g->series[j].cycles ?: g->series[j].sum;
-			array_reserve_zero(t->of, t->n, id + 1);
-			t->of[id] += cycles;
-			t->all += cycles;
-		}
+		for (size_t j = 0; j < g->n_series; j++)
+			cycles += g->series[j].cycles ?: g->series[j].sum;
+		array_reserve_zero(t->of, t->n, id + 1);
+		t->of[id] += cycles;
+		t->all += cycles;
+	}
 }
 
 static double share_of(const struct totals *t, __u32 id)
 {
 	return id < t->n && t->all > 0 ? t->of[id] / t->all : 0;
-}
-
-/* --- reading --- */
-
-static bool wait_until(const struct why *w, double due)
-{
-	struct pollfd fd = { .fd = w->sigfd, .events = POLLIN };
-
-	while (now_s() < due)
-		if (poll(&fd, 1, (int)ceil((due - now_s()) * 1000)) > 0)
-			return false;
-	return true;
-}
-
-static int gone(const struct why *w, struct err *err)
-{
-	return err_set(err, -ESRCH, "the collector with pins in %s has stopped", w->pin_dir);
-}
-
-static int read_windows(struct why *w, struct err *err)
-{
-	const size_t n = floor(w->duration_s / WINDOW_S);
-	const double begin = now_s();
-	struct snapshot last = {}, now = {};
-	int ret = 0;
-
-	w->window = xcalloc(n, sizeof(*w->window));
-	while (!ret && w->n_windows < n && wait_until(w, begin + (w->n_windows + 1) * WINDOW_S)) {
-		ret = pinned_snapshot(w->pins, &now, err);
-		if (ret)
-			break;
-		snapshot_diff(&now, last.time_ns ? &last : &w->before, &w->window[w->n_windows++]);
-		snapshot_free(&last);
-		last = now;
-		pinned_meta(w->pins, &w->meta);
-		if (!collector_alive(&w->meta))
-			ret = gone(w, err);
-	}
-	snapshot_free(&last);
-	return ret;
 }
 
 static int open_pins(struct why *w, struct err *err)
@@ -273,36 +234,34 @@ static void add_group(struct why *w, enum compare_side side, const struct group 
 	free(label);
 }
 
-static void add_side(struct why *w, enum compare_side side, const struct snapshot *s, size_t n,
-		     __u32 name)
+static void add_counts(struct why *w, enum compare_side side, const struct snapshot *s,
+		       size_t window)
 {
-	compare_width(w->diff.compare, side, COMPARE_SECOND);
-	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < s[k].n_groups; i++)
-			if (name_of(w, &s[k].groups[i]) == name)
-				add_group(w, side, &s[k].groups[i], k);
+	for (size_t i = 0; i < s->n_groups; i++)
+		if (name_of(w, &s->groups[i]) == w->name)
+			add_group(w, side, &s->groups[i], window);
 }
 
-static bool estimates_known(const struct snapshot *s, size_t n)
+static bool estimates_known(const struct snapshot *s)
 {
-	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < s[k].n_groups; i++)
-			for (size_t j = 0; j < s[k].groups[i].n_series; j++) {
-				const struct series *x = &s[k].groups[i].series[j];
+	for (size_t i = 0; i < s->n_groups; i++)
+		for (size_t j = 0; j < s->groups[i].n_series; j++) {
+			const struct series *x = &s->groups[i].series[j];
 
-				if (!x->ops || (x->sum && !x->cycles))
-					return false;
-			}
+			if (!x->ops || (x->sum && !x->cycles))
+				return false;
+		}
 	return true;
 }
 
 static void choose_unit(struct why *w)
 {
 	struct diff_about *a = &w->diff.about[COMPARE_A];
+	bool known = estimates_known(&w->before);
 
-	w->diff.per = estimates_known(&w->before, 1) && estimates_known(w->window, w->n_windows)
-			      ? DIFF_PER_OPS
-			      : DIFF_PER_ACCESS;
+	for (size_t i = 0; i < w->n_first; i++)
+		known &= estimates_known(&w->first[i]);
+	w->diff.per = known ? DIFF_PER_OPS : DIFF_PER_ACCESS;
 	a->units = strstr(w->meta.event, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
 	w->diff.about[COMPARE_B] = *a;
 	for (size_t i = 0; i < ARRAY_SIZE(rows_by) && !w->diff.n_by; i++)
@@ -310,45 +269,56 @@ static void choose_unit(struct why *w)
 			w->diff.by[w->diff.n_by++] = rows_by[i];
 }
 
-static int compare(struct why *w, __u32 name, struct err *err)
+/* Choose the container, unless it was given, and begin to compare. Return: 0 or a negative errno with @err. */
+static int begin(struct why *w, struct err *err)
 {
-	int ret;
-
+	if (w->name == INTERN_NONE)
+		w->name = find_worst(w, err);
+	if (w->name == INTERN_NONE)
+		return -ENODATA;
 	choose_unit(w);
 	w->diff.compare = compare_new(false, COMPARE_ROUNDS);
-	add_side(w, COMPARE_A, &w->before, 1, name);
-	add_side(w, COMPARE_B, w->window, w->n_windows, name);
-	ret = compare_finish(w->diff.compare, &w->result, err);
-	if (ret == -ENODATA)
-		return err_set(
-			err, ret,
-			"%s: too few samples to compare: at least %d with a latency are "
-			"needed before and now; use a longer --duration, or a shorter period "
-			"(`ibscope ctl set period=N`)",
-			text_of(w, name), COMPARE_MIN);
-	return ret;
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		compare_width(w->diff.compare, side, COMPARE_SECOND);
+	add_counts(w, COMPARE_A, &w->before, 0);
+	for (size_t i = 0; i < w->n_first; i++)
+		add_counts(w, COMPARE_B, &w->first[i], i);
+	return 0;
+}
+
+static int finish_comparing(struct why *w, struct err *err)
+{
+	int ret = compare_finish(w->diff.compare, &w->result, err);
+
+	if (ret != -ENODATA)
+		return ret;
+	return err_set(
+		err, ret,
+		"%s: too few samples to compare: at least %d with a latency are needed before "
+		"and now; use a longer --duration, or a shorter period (`ibscope ctl set "
+		"period=N`)",
+		text_of(w, w->name), COMPARE_MIN);
 }
 
 /* --- neighbours --- */
 
-static void judge_neighbours(struct why *w)
+static void add_neighbours(struct why *w, const struct snapshot *s)
 {
 	if (!(w->meta.layout.by & IBS_BY_COMPLEX))
 		return;
-	w->neighbours = neighbours_new();
-	for (size_t k = 0; k < w->n_windows; k++) {
-		for (size_t i = 0; i < w->window[k].n_groups; i++) {
-			const struct group *g = &w->window[k].groups[i];
-			struct neighbours_activity a;
+	if (!w->neighbours)
+		w->neighbours = neighbours_new();
+	for (size_t i = 0; i < s->n_groups; i++) {
+		const struct group *g = &s->groups[i];
+		struct neighbours_activity a;
 
-			if (neighbours_activity_of(g, &a))
-				neighbours_add(w->neighbours, g->key.complex, name_of(w, g), &a);
-		}
-		neighbours_end_window(w->neighbours, w->window[k].time_ns > WINDOW_S * 5e8);
+		if (neighbours_activity_of(g, &a))
+			neighbours_add(w->neighbours, g->key.complex, name_of(w, g), &a);
 	}
+	neighbours_end_window(w->neighbours, s->time_ns > WINDOW_S * 5e8);
 }
 
-static void put_neighbours(const struct why *w, __u32 name)
+static void put_neighbours(const struct why *w)
 {
 	struct neighbours_lack lack;
 	size_t n;
@@ -361,7 +331,7 @@ static void put_neighbours(const struct why *w, __u32 name)
 	}
 	p = neighbours_pairs(w->neighbours, &n);
 	for (size_t i = 0; i < n; i++) {
-		if (p[i].victim != name)
+		if (p[i].victim != w->name)
 			continue;
 		printf("Neighbours: slowed %.0f %% by ", 100 * (p[i].latency / p[i].baseline - 1));
 		utf8_put(stdout, text_of(w, p[i].suspect));
@@ -379,7 +349,7 @@ static void put_neighbours(const struct why *w, __u32 name)
 
 /* --- the answer --- */
 
-static void put_head(const struct why *w, __u32 name)
+static void put_head(const struct why *w)
 {
 	const struct compare_side_sum *s = w->result.side;
 	const double since =
@@ -391,11 +361,11 @@ static void put_head(const struct why *w, __u32 name)
 
 	num_format_duration(since > 60 ? floor(since / 60) * 60 : floor(fmax(since, 1)), age,
 			    sizeof(age));
-	screen_percent(&w->screen, share_of(&w->totals_before, name), before, sizeof(before));
-	screen_percent(&w->screen, share_of(&w->totals_now, name), now, sizeof(now));
+	screen_percent(&w->screen, share_of(&w->totals_before, w->name), before, sizeof(before));
+	screen_percent(&w->screen, share_of(&w->totals_now, w->name), now, sizeof(now));
 	if (w->meta.layout.simulated)
 		printf("SIMULATED\n");
-	utf8_put(stdout, text_of(w, name));
+	utf8_put(stdout, text_of(w, w->name));
 	printf("\nNow: %zu s, %s samples; before: %s, %s samples\n", w->n_windows,
 	       TEXT_COUNT(s[COMPARE_B].samples), age, TEXT_COUNT(s[COMPARE_A].samples));
 	printf("Its share of all miss cycles: %s now, %s before\n", now, before);
@@ -454,8 +424,9 @@ static bool has(const char *text, const char *part)
 }
 
 /* What shows more of the largest cause. */
-static void put_next(const struct why *w, const char *name)
+static void put_next(const struct why *w)
 {
+	const char *name = text_of(w, w->name);
 	const struct compare_result *r = &w->result;
 	const char *cause =
 		r->n_findings ? compare_cause_name(w->diff.compare, r->term[0].cause) : "";
@@ -478,50 +449,103 @@ static void put_next(const struct why *w, const char *name)
 		screen_next(stdout, &w->screen, "top", NULL);
 }
 
-/* @wanted: INTERN_NONE: whichever waits most */
-static int answer(struct why *w, __u32 wanted, struct err *err)
+static void put_answer(struct why *w)
 {
-	__u32 name;
-	int ret;
-
-	if (!w->n_windows)
-		return err_set(err, -EINTR, "interrupted before a second had passed");
-	add_totals(w, w->window, w->n_windows, &w->totals_now);
-	name = wanted != INTERN_NONE ? wanted : find_worst(w, err);
-	if (name == INTERN_NONE)
-		return -ENOENT;
-	ret = compare(w, name, err);
-	if (ret)
-		return ret;
-	judge_neighbours(w);
 	screen_of(stdout, &w->screen);
-	put_head(w, name);
+	put_head(w);
 	diff_put_answer(stdout, &w->screen, &w->diff, &w->result);
 	put_where(w);
 	put_advice(w);
 	diff_put_notes(stdout, &w->screen, &w->diff, &w->result);
-	put_neighbours(w, name);
-	put_next(w, text_of(w, name));
-	return 0;
+	put_neighbours(w);
+	put_next(w);
+}
+
+/* --- reading --- */
+
+static bool wait_until(const struct why *w, double due)
+{
+	struct pollfd fd = { .fd = w->sigfd, .events = POLLIN };
+
+	while (now_s() < due)
+		if (poll(&fd, 1, (int)ceil((due - now_s()) * 1000)) > 0)
+			return false;
+	return true;
+}
+
+/* Takes over @s. Return: 0 or a negative errno with @err. */
+static int take_window(struct why *w, struct snapshot *s, struct err *err)
+{
+	int ret = 0;
+
+	add_totals(w, s, &w->totals_now);
+	add_neighbours(w, s);
+	w->n_windows++;
+	if (!w->diff.compare) {
+		w->first[w->n_first++] = *s;
+		return w->name != INTERN_NONE || w->n_first == CHOOSE ? begin(w, err) : 0;
+	}
+	if (w->diff.per == DIFF_PER_OPS && !estimates_known(s))
+		ret = err_set(err, -EAGAIN,
+			      "the collector has lost its estimates meanwhile; try again");
+	add_counts(w, COMPARE_B, s, w->n_windows - 1);
+	snapshot_free(s);
+	return ret;
+}
+
+/* @last: everything that was counted until now; freed */
+static int read_windows(struct why *w, struct snapshot *last, struct err *err)
+{
+	const size_t n = floor(w->duration_s / WINDOW_S);
+	const double start = now_s();
+	int ret = 0;
+
+	while (!ret && w->n_windows < n && wait_until(w, start + (w->n_windows + 1) * WINDOW_S)) {
+		struct snapshot now, window;
+
+		ret = pinned_snapshot(w->pins, &now, err);
+		if (ret)
+			break;
+		snapshot_diff(&now, last, &window);
+		snapshot_free(last);
+		*last = now;
+		pinned_meta(w->pins, &w->meta);
+		ret = take_window(w, &window, err);
+		if (!ret && !collector_alive(&w->meta))
+			ret = err_set(err, -ESRCH, "the collector with pins in %s has stopped",
+				      w->pin_dir);
+	}
+	snapshot_free(last);
+	if (!ret && !w->n_windows)
+		ret = err_set(err, -EINTR, "interrupted before a second had passed");
+	if (!ret && !w->diff.compare)
+		ret = begin(w, err);
+	return ret;
 }
 
 static int run(struct why *w, struct err *err)
 {
-	__u32 wanted = INTERN_NONE;
+	struct snapshot all;
 	int ret;
 
 	w->sigfd = signals_open(false, err);
 	if (w->sigfd < 0)
 		return w->sigfd;
-	ret = open_pins(w, err) ?: pinned_snapshot(w->pins, &w->before, err);
+	ret = open_pins(w, err) ?: pinned_snapshot(w->pins, &all, err);
 	if (ret)
 		return ret;
-	add_totals(w, &w->before, 1, &w->totals_before);
+	snapshot_diff(&all, NULL, &w->before); /* with estimates by tags, if only these are known */
+	add_totals(w, &w->before, &w->totals_before);
 	if (w->wanted)
-		wanted = find_wanted(w, err);
-	if (w->wanted && wanted == INTERN_NONE)
+		w->name = find_wanted(w, err);
+	if (w->wanted && w->name == INTERN_NONE) {
+		snapshot_free(&all);
 		return -ENOENT;
-	return read_windows(w, err) ?: answer(w, wanted, err);
+	}
+	ret = read_windows(w, &all, err) ?: finish_comparing(w, err);
+	if (!ret)
+		put_answer(w);
+	return ret;
 }
 
 static void finish(struct why *w)
@@ -529,9 +553,8 @@ static void finish(struct why *w)
 	compare_result_free(&w->result);
 	compare_free(w->diff.compare);
 	neighbours_free(w->neighbours);
-	for (size_t i = 0; i < w->n_windows; i++)
-		snapshot_free(&w->window[i]);
-	free(w->window);
+	for (size_t i = 0; i < w->n_first; i++)
+		snapshot_free(&w->first[i]);
 	free(w->totals_before.of);
 	free(w->totals_now.of);
 	snapshot_free(&w->before);
@@ -543,7 +566,9 @@ static void finish(struct why *w)
 
 int cmd_why(int argc, char **argv)
 {
-	struct why w = { .pin_dir = IBS_PIN_DIR, .duration_s = DEFAULT_S, .sigfd = -1 };
+	struct why w = {
+		.pin_dir = IBS_PIN_DIR, .duration_s = DEFAULT_S, .name = INTERN_NONE, .sigfd = -1
+	};
 	const struct option_set sets[] = { { "Options", why_options, ARRAY_SIZE(why_options),
 					     &w } };
 	struct err err = { "" };
