@@ -288,7 +288,9 @@ class Flight(unittest.TestCase):
 
     def test_slow_reader(self):
         """A reader that takes nothing keeps one dump waiting, and nothing else."""
-        c = self.collector('--flight', '60s', period='20000')
+        kept = self.dir + '/kept'
+        c = self.collector('--flight', '60s', '--by', 'comm,src', '--flight-dir', kept, '--flight-on', 'comm == flightload && samples > 0',
+                           period='20000')
         self.sampled(50000)
         reader, writer = os.pipe()
         with concurrent.futures.ThreadPoolExecutor() as pool, open(reader, 'rb') as r:
@@ -297,11 +299,19 @@ class Flight(unittest.TestCase):
             before = self.ledger()['aggregated']
             self.assertIn('another dump is being written', self.ctl('dump', '-o', self.file, code=1))
             self.sampled(before + 1000)
+            # a condition that becomes true meanwhile waits
+            load = subprocess.Popen([shutil.copy('/usr/bin/md5sum', self.dir + '/flightload'), '/dev/zero'])
+            self.addCleanup(load.wait)
+            self.addCleanup(load.kill)
+            time.sleep(4)
+            self.assertEqual((self.recordings(kept), self.status()['skipped']), ([], 0))
             os.close(writer)
             size = len(r.read())
             self.assertTrue(first.result().startswith('ok\n'))
         self.assertGreater(size, 65536)
         until(lambda: 'samples of the last' in c.said())
+        until(lambda: self.recordings(kept))
+        until(lambda: self.status() == {'written': 2, 'failed': 0, 'skipped': 0})
 
     @clock.every(10000)
     def test_large(self):

@@ -413,7 +413,8 @@ static void check_conditions(struct flight *f, const struct flight_second *s)
 			continue;
 		}
 		f->on[i].held_s += s->length_s;
-		if (f->on[i].fired || f->on[i].held_s + SLACK_S < c->for_s)
+		/* while another recording is written, it waits */
+		if (f->on[i].fired || f->on[i].held_s + SLACK_S < c->for_s || f->child)
 			continue;
 		f->on[i].fired = true;
 		fire(f, c, value);
