@@ -89,7 +89,7 @@ class Flight(unittest.TestCase):
     def test_whole_flight(self):
         """All samples since the start, each once, while sampling goes on."""
         busy = self.busy()
-        self.collector('--flight', '60s')
+        self.collector('--flight', '1h:64M', period='1000000')    # more than a slow machine needs
         self.sampled(2000)
         for _ in range(3):
             before = self.ledger()['aggregated']
