@@ -124,6 +124,15 @@ class Next(unittest.TestCase):
         fill.stdout.readline()
         self.assertEqual(self.next_of(f'ibscope why --pin-dir {pins} --duration 10s'),
                          ['ibscope record --container checkout -- sleep 10', 'ibscope numa'])
+        # of the same collector
+        fill.terminate()
+        fill.wait()
+        fill = subprocess.Popen([fill.args[0], pins, '1', '3', 'same'], stdout=subprocess.PIPE)
+        self.addCleanup(fill.stdout.close)
+        self.addCleanup(fill.wait)
+        self.addCleanup(fill.terminate)
+        fill.stdout.readline()
+        self.assertEqual(self.next_of(f'ibscope why --pin-dir {pins} --duration 10s'), [f'ibscope top --pin-dir={pins}'])
 
     def test_dump_and_export(self):
         self.assertEqual(self.next_of('ibscope dump --limit 3 shop.ibs'), ['ibscope report shop.ibs'])

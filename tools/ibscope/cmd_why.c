@@ -23,9 +23,8 @@
 
 #define WINDOW_S  1.
 #define DEFAULT_S 30.
-#define CHOOSE	  5	  /* windows that tell which container waits most */
-#define OTHER	  "other" /* groups that found no counters of their own */
-#define MIN_S	  10.	  /* compare.h needs COMPARE_FEW windows */
+#define CHOOSE	  5   /* windows that tell which container waits most */
+#define MIN_S	  10. /* compare.h needs COMPARE_FEW windows */
 
 /* Keys of rows, if they are counted; the first that is says where in the container it changed. */
 static const enum label rows_by[] = { LABEL_COMM, LABEL_MEM_NODE, LABEL_NODE, LABEL_CCX,
@@ -79,7 +78,10 @@ static void usage(FILE *f, const struct option_set *sets)
 
 /* --- groups --- */
 
-/* The number of "namespace/pod/container", or of the path of the cgroup. */
+/*
+ * The number of "namespace/pod/container", or of the path of the cgroup; INTERN_NONE: the samples of groups that found
+ * no counters of their own.
+ */
 static __u32 name_of(struct why *w, const struct group *g)
 {
 	struct ibs_slot_name n;
@@ -87,9 +89,11 @@ static __u32 name_of(struct why *w, const struct group *g)
 
 	pinned_name(w->pins, g, &n);
 	if (g->other)
-		return intern_get(&w->names, OTHER);
-	if (!*n.container && !*n.pod)
-		snprintf(text, sizeof(text), "%s", *n.cgroup ? n.cgroup : "unknown cgroup");
+		return INTERN_NONE;
+	if (!*n.container && !*n.pod && !*n.cgroup)
+		snprintf(text, sizeof(text), "#%llu", g->key.cgroup_id);
+	else if (!*n.container && !*n.pod)
+		snprintf(text, sizeof(text), "%s", n.cgroup);
 	else
 		snprintf(text, sizeof(text), "%s%s%s%s%s", n.name_space, *n.name_space ? "/" : "",
 			 n.pod, *n.pod && *n.container ? "/" : "", n.container);
@@ -120,9 +124,11 @@ static void add_totals(struct why *w, const struct snapshot *s, struct totals *t
 
 		for (size_t j = 0; j < g->n_series; j++)
 			cycles += g->series[j].cycles ?: g->series[j].sum;
+		t->all += cycles;
+		if (id == INTERN_NONE)
+			continue;
 		array_reserve_zero(t->of, t->n, id + 1);
 		t->of[id] += cycles;
-		t->all += cycles;
 	}
 }
 
@@ -187,7 +193,7 @@ static __u32 find_worst(const struct why *w, struct err *err)
 	double most = 0;
 
 	for (__u32 id = 0; id < w->totals_now.n; id++)
-		if (w->totals_now.of[id] > most && strcmp(text_of(w, id), OTHER) != 0) {
+		if (w->totals_now.of[id] > most) {
 			most = w->totals_now.of[id];
 			worst = id;
 		}
@@ -418,11 +424,6 @@ static void put_advice(const struct why *w)
 		}
 }
 
-static bool has(const char *text, const char *part)
-{
-	return strstr(text, part) != NULL;
-}
-
 /* What shows more of the largest cause. */
 static void put_next(const struct why *w)
 {
@@ -434,19 +435,22 @@ static void put_next(const struct why *w)
 	const char *base = strrchr(name, '/');
 	const char *selects = *name == '/' ? "--cgroup" : "--container";
 	const char *what = *name == '/' ? name : base ? base + 1 : name;
+	char *pins = strcmp(w->pin_dir, IBS_PIN_DIR) ? xasprintf("--pin-dir=%s", w->pin_dir)
+						     : xstrdup("");
 
-	if (has(cause, "cache") && w->meta.status.lines.on && *w->meta.control)
+	if (strstr(cause, "cache") && w->meta.status.lines.on && *w->meta.control)
 		screen_next(stdout, &w->screen, "c2c", "--control", w->meta.control, NULL);
 	if (w->meta.status.flight_on)
-		screen_next(stdout, &w->screen, "ctl", "dump", NULL);
+		screen_next(stdout, &w->screen, "ctl", pins, "dump", NULL);
 	else if (r->n_findings)
 		screen_next(stdout, &w->screen, "record", selects, what, "--", "sleep", "10", NULL);
-	if (has(cause, "remote"))
+	if (strstr(cause, "remote"))
 		screen_next(stdout, &w->screen, "numa", NULL);
-	else if (slower && has(cause, "dram") && !w->neighbours)
+	else if (slower && strstr(cause, "dram") && !w->neighbours)
 		screen_next(stdout, &w->screen, "neighbours", "--own", NULL);
 	else
-		screen_next(stdout, &w->screen, "top", NULL);
+		screen_next(stdout, &w->screen, "top", pins, NULL);
+	free(pins);
 }
 
 static void put_answer(struct why *w)
