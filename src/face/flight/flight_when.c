@@ -24,9 +24,8 @@ enum value {
 static const struct {
 	const char *name;
 	bool of_ledger;
-	const char *meaning;
 } values[] = {
-#define VALUE_ROW(NAME, name, of_ledger, meaning) { name, of_ledger, meaning },
+#define VALUE_ROW(NAME, name, of_ledger, meaning) { name, of_ledger },
 	FLIGHT_VALUE_TABLE(VALUE_ROW)
 #undef VALUE_ROW
 };
@@ -241,12 +240,6 @@ unsigned int flight_condition_labels(const struct flight_condition *c)
 		if (c->test[i].of_key)
 			labels |= 1U << c->test[i].what;
 	return labels;
-}
-
-void flight_condition_help(FILE *f)
-{
-	for (int i = 0; i < VALUE_N; i++)
-		fprintf(f, "  %-14s  %s\n", values[i].name, values[i].meaning);
 }
 
 /* --- a second --- */

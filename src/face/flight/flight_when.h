@@ -68,7 +68,4 @@ struct flight_second {
 bool flight_condition_true(const struct flight_condition *c, const struct flight_second *s,
 			   char *value, size_t size);
 
-/* Print the values, a row each, for --help. */
-void flight_condition_help(FILE *f);
-
 #endif
