@@ -6,6 +6,7 @@ C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the 
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
 Most of them run beside others, but only one at a time samples until all that do not sample have ended. One that fails
 there is repeated with the machine to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
+They begin in a random order, which SEED=N in the environment repeats.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
 """
@@ -13,6 +14,7 @@ import argparse
 import concurrent.futures
 import glob
 import os
+import random
 import re
 import resource
 import signal
@@ -30,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They measure, or look at what each CPU does, or sample what all processes do: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
-# They take longest, and begin before the others.
+# They take longest, and begin before the others, in any order.
 LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_serve.py', 'test_record.py',
         'test_exporter.py', 'test_top.py',
         'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
@@ -244,9 +246,9 @@ class Job:
         self.kind = 'alone' if self.name in ALONE else 'sampling' if samples else 'other'
 
 
-def list_jobs(args):
-    """All of them, in the order in which they begin."""
-    jobs = []
+def list_jobs(args, seed):
+    """All of them, in the order in which they begin: the long ones first, else as the seed says. No test may depend on it."""
+    jobs, rng = [], random.Random(seed)
     for layer, pattern, start, judge in (
             ('system', 'system/test_*.c', start_cmocka, judge_cmocka), ('unit', 'unit/test_*.c', start_cmocka, judge_cmocka),
             ('bpf', 'bpf/test_*.c', start_cmocka, judge_cmocka),
@@ -256,7 +258,8 @@ def list_jobs(args):
         for path in sorted(glob.glob(pattern, root_dir=HERE)):
             path = os.path.join(HERE, path) if path.endswith('.py') else os.path.join(args.san, 'tests', path[:-2])
             jobs.append(Job(layer, path, start, judge))
-    return sorted(jobs, key=lambda job: (*LONG, job.name).index(job.name))
+    rng.shuffle(jobs)
+    return sorted(jobs, key=lambda job: job.name not in LONG)
 
 
 def run_jobs(jobs, layers):
@@ -319,7 +322,9 @@ def main():
     for signum in signal.SIGINT, signal.SIGTERM:
         signal.signal(signum, stop)
     layers = {name: Tally() for name in ('unit', 'bpf', 'fuzz', 'cli', 'system')}
-    unsteady = run_jobs([j for j in list_jobs(args) if args.only in (None, j.name)], layers)
+    seed = os.environ.get('SEED') or str(random.randrange(10000))
+    print(f'# order of modules: SEED={seed}', flush=True)
+    unsteady = run_jobs([j for j in list_jobs(args, seed) if args.only in (None, j.name)], layers)
     tally = Tally()
     for name, layer in layers.items():
         if not args.only:
