@@ -4,6 +4,8 @@
 #include "err.h"
 #include "exit_status.h"
 
+#include <errno.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -84,15 +86,91 @@ char *xasprintf(const char *fmt, ...)
 	return checked(n < 0 ? NULL : text);
 }
 
+/* A text that grows. Streams of open_memstream() may lose what they have no memory for, without an error. */
+struct memory {
+	char **text, *buf;
+	size_t *bytes, n, room;
+};
+
+static void memory_show(struct memory *m)
+{
+	array_reserve(m->buf, m->room, m->n + 1);
+	m->buf[m->n] = 0;
+	*m->text = m->buf;
+	*m->bytes = m->n;
+}
+
+static ssize_t memory_write(void *cookie, const char *data, size_t bytes)
+{
+	struct memory *m = cookie;
+
+	array_reserve(m->buf, m->room, m->n + bytes + 1);
+	memcpy(m->buf + m->n, data, bytes);
+	m->n += bytes;
+	memory_show(m);
+	return bytes;
+}
+
+/* For ftell() and rewind(). */
+static int memory_seek(void *cookie, off64_t *offset, int whence)
+{
+	struct memory *m = cookie;
+
+	if (*offset || whence == SEEK_END)
+		return -1;
+	if (whence == SEEK_SET)
+		m->n = 0;
+	*offset = m->n;
+	return 0;
+}
+
+static int memory_close(void *cookie)
+{
+	memory_show(cookie);
+	free(cookie);
+	return 0;
+}
+
 FILE *xmemopen(char **text, size_t *bytes)
 {
-	return checked(open_memstream(text, bytes));
+	const cookie_io_functions_t calls = {
+		.write = memory_write,
+		.seek = memory_seek,
+		.close = memory_close,
+	};
+	struct memory *m = xcalloc(1, sizeof(*m));
+
+	m->text = text;
+	m->bytes = bytes;
+	memory_show(m);
+	return checked(fopencookie(m, "w", calls));
 }
 
 void xmemclose(FILE *f)
 {
 	if (fclose(f))
 		out_of_memory();
+}
+
+ssize_t xgetline(char **line, size_t *room, FILE *f)
+{
+	ssize_t n;
+
+	errno = 0;
+	n = getline(line, room, f);
+	if (n < 0 && errno == ENOMEM)
+		out_of_memory();
+	return n;
+}
+
+static void *json_malloc(size_t bytes)
+{
+	return checked(malloc(bytes ?: 1));
+}
+
+void json_checked_memory(void)
+{
+	json_set_alloc_funcs(json_malloc, free);
 }
 
 void *xmemdup(const void *data, size_t bytes)

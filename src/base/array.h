@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t bytes);
@@ -23,9 +24,18 @@ void array_huge_pages(void *p, size_t bytes);
 /* asprintf(3). */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* open_memstream(3); xmemclose() terminates the text, which the caller frees. */
+/*
+ * open_memstream(3), of which only the end can be written; ftell() works, and rewind() empties it. xmemclose() completes the text, which the caller
+ * frees.
+ */
 FILE *xmemopen(char **text, size_t *bytes);
 void xmemclose(FILE *f);
+
+/* getline(3); without memory it would end as at the end of the file. */
+ssize_t xgetline(char **line, size_t *room, FILE *f);
+
+/* Let jansson end the program without memory, as the functions above do: it would often call JSON invalid, or drop members. */
+void json_checked_memory(void);
 
 /* Report out of memory, and exit with status 1. */
 _Noreturn void out_of_memory(void);

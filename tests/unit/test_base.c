@@ -247,6 +247,38 @@ static void test_words(void **unused)
 	assert_string_equal(text_plural(2), "s");
 }
 
+/* What was written is there after each flush; it can be thrown away. */
+static void test_text_stream(void **unused)
+{
+	char *text = NULL;
+	size_t n = 7;
+	FILE *f = xmemopen(&text, &n);
+
+	(void)unused;
+	assert_string_equal(text, "");
+	fputs("ab", f);
+	assert_int_equal(ftell(f), 2);
+	fflush(f);
+	assert_string_equal(text, "ab");
+	for (int i = 0; i < 10000; i++)
+		fprintf(f, "%09d", i);
+	assert_int_equal(ftell(f), 90002);
+	xmemclose(f);
+	assert_int_equal(n, 90002);
+	assert_int_equal(strlen(text), n);
+	assert_string_equal(text + n - 18, "000009998000009999");
+	free(text);
+	f = xmemopen(&text, &n);
+	fputs("before", f);
+	rewind(f);
+	assert_int_equal(ftell(f), 0);
+	fputs("x", f);
+	xmemclose(f);
+	assert_string_equal(text, "x");
+	assert_int_equal(n, 1);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,7 +286,7 @@ int main(void)
 		cmocka_unit_test(test_intern), cmocka_unit_test(test_key_map),
 		cmocka_unit_test(test_array),  cmocka_unit_test(test_array_zero),
 		cmocka_unit_test(test_heap),   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_count),
+		cmocka_unit_test(test_count),  cmocka_unit_test(test_text_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,7 @@ int main(int argc, char **argv)
 {
 	mallopt(M_TRIM_THRESHOLD, KEEP_FREE);
 	mallopt(M_MMAP_THRESHOLD, 2 * KEEP_FREE);
+	json_checked_memory();
 	output_start();
 	log_set_program("ibscope-exporter");
 	return output_end(run_exporter(argc, argv));

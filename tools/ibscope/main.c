@@ -172,6 +172,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	json_checked_memory();
 	output_start();
 	return output_end(run(argc, argv));
 }

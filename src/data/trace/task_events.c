@@ -130,11 +130,11 @@ static int process_maps(const struct scan *s, __u32 tgid)
 	if (!f)
 		return 0;
 	ev.mmap.tgid = ev.mmap.tid = tgid;
-	while (s->data && getline(&line, &size, f) > 0)
+	while (s->data && xgetline(&line, &size, f) > 0)
 		if (parse_map(line, perms, &ev.mmap) && ev.mmap.exec && ev.mmap.path[1] != '/')
 			intern_get(&programs, ev.mmap.path);
 	rewind(f);
-	while (!ret && getline(&line, &size, f) > 0) {
+	while (!ret && xgetline(&line, &size, f) > 0) {
 		if (!parse_map(line, perms, &ev.mmap))
 			continue;
 		if (ev.mmap.exec ||

@@ -162,13 +162,11 @@ static void put_head(const struct page *p, const struct report_head *h)
 			 a->n_functions - 1);
 		put_fact(p->f, text);
 	}
-	types = open_memstream(&kinds, &size);
-	if (types) {
-		type_kinds_print(types, a->types);
-		fclose(types);
-		put_fact(p->f, kinds);
-		free(kinds);
-	}
+	types = xmemopen(&kinds, &size);
+	type_kinds_print(types, a->types);
+	xmemclose(types);
+	put_fact(p->f, kinds);
+	free(kinds);
 	fputs("</p>\n</header>\n<main><section>\n", p->f);
 }
 

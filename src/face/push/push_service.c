@@ -31,7 +31,7 @@ static __u64 find_mapping(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	f = fopen(path, "re");
-	while (f && !found && getline(&line, &room, f) > 0)
+	while (f && !found && xgetline(&line, &room, f) > 0)
 		found = (strstr(line, "[anon:OTEL_CTX]") || strstr(line, "/memfd:OTEL_CTX") ||
 			 strstr(line, "[anon_shmem:OTEL_CTX]")) &&
 			sscanf(line, "%llx-", &start) == 1;

@@ -231,7 +231,7 @@ static int scan_mountinfo(FILE *f, const char *name, struct scan *s, struct cgro
 	size_t size = 0;
 	int err = 0;
 
-	while (errno = 0, getline(&line, &size, f) >= 0) {
+	while (xgetline(&line, &size, f) >= 0) {
 		if (!split(line, &inner, &path, &type, &options))
 			continue;
 		if (!strcmp(type, "cgroup"))
@@ -332,7 +332,7 @@ char *cgroup_of_process(const struct cgroup_fs *fs, int proc)
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL, *path = NULL;
 
-	while (f && !path && getline(&line, &size, f) > 0) {
+	while (f && !path && xgetline(&line, &size, f) > 0) {
 		char *list = strchr(line, ':'), *own = list ? strchr(list + 1, ':') : NULL;
 
 		if (!own)

@@ -16,7 +16,7 @@ bool container_is_ours(const char *root, const char *path)
 	if (container_of_path(path, NULL, &theirs) && *theirs.id &&
 	    snprintf(file, sizeof(file), "%s/proc/self/cgroup", root) < (int)sizeof(file))
 		f = fopen(file, "re");
-	while (f && !found && getline(&line, &room, f) > 0) {
+	while (f && !found && xgetline(&line, &room, f) > 0) {
 		const char *own = strchr(line, ':');
 
 		line[strcspn(line, "\n")] = 0;
