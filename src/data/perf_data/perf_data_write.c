@@ -118,7 +118,7 @@ static void write_features(struct perf_writer *w)
 		fwrite(w->buf, 1, w->n, w->f);
 		written++;
 	}
-	rewind(w->f);
+	fseeko(w->f, 0, SEEK_SET); /* rewind() would forget errors */
 	write_file_head(w, end, bits);
 }
 
