@@ -23,15 +23,18 @@ static bool has_suffix(const char *path)
 	return false;
 }
 
+/* Return: NULL with errno. */
 static char *read_text(int fd, size_t size)
 {
 	char *text = xcalloc(1, size + 1);
-	size_t n = 0;
-	ssize_t got;
+	ssize_t got = 1;
 
-	while (n < size && (got = read(fd, text + n, size - n)) > 0)
-		n += got;
-	return text;
+	for (size_t n = 0; n < size && got > 0; n += got)
+		got = read(fd, text + n, size - n);
+	if (got >= 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 static char *expand_tabs(const char *line)
@@ -55,7 +58,9 @@ static void read_file(struct source_file *f, int fd, const struct stat *st)
 	char *text = read_text(fd, st->st_size), *rest = text, *line;
 	size_t room = 0;
 
-	while ((line = strsep(&rest, "\n"))) {
+	if (!text)
+		f->why = strerror(errno);
+	while (text && (line = strsep(&rest, "\n"))) {
 		array_reserve(f->line, room, f->n + 1);
 		f->line[f->n++] = expand_tabs(line);
 	}
