@@ -103,15 +103,16 @@ static int check(int fd)
 {
 	char magic[SELFMAG];
 	struct stat st;
+	ssize_t n = 0;
 	int ret = 0;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st))
+	if (fstat(fd, &st) || (n = pread(fd, magic, SELFMAG, 0)) < 0)
 		ret = -errno;
 	else if ((__u64)st.st_size > FILE_BYTES_MAX)
 		ret = -EFBIG;
-	else if (pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG) != 0)
+	else if (n != SELFMAG || memcmp(magic, ELFMAG, SELFMAG) != 0)
 		ret = -ENOEXEC;
 	if (ret)
 		close(fd);
