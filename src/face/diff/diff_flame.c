@@ -115,7 +115,7 @@ static int by_width(const void *pa, const void *pb)
 
 static void put_name(FILE *out, const struct node *n, size_t letters)
 {
-	char *text = strndup(n->name, n->length);
+	char *text = xstrndup(n->name, n->length);
 	size_t at = 0;
 
 	while (text[at] && letters--)

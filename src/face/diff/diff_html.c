@@ -29,7 +29,7 @@ static void put_lines(FILE *f, const char *tag, const char *text)
 		end = strchrnul(text, '\n');
 		if (end == text)
 			continue;
-		line = strndup(text, end - text);
+		line = xstrndup(text, end - text);
 		fprintf(f, "<%s>", tag);
 		utf8_put_markup(f, line);
 		fprintf(f, "</%s>\n", tag);
