@@ -91,12 +91,16 @@ static void write_file_head(struct perf_writer *w, __u64 end, const __u64 *bits)
 	}
 }
 
-/* After the data is a table of sections, in the order of the feature bits. */
-static void write_features(struct perf_writer *w)
+/* After the data is a table of sections, in the order of the feature bits. Return: 0, or -1 with errno. */
+static int write_features(struct perf_writer *w)
 {
 	struct perf_section table[PERF_FEATURES];
-	__u64 end = ftello(w->f), at = end, bits[4] = { 0 };
+	const off_t end = ftello(w->f);
+	__u64 at = end, bits[4] = { 0 };
 	size_t n = 0, written = 0;
+
+	if (end < 0)
+		return -1;
 
 	for (size_t i = 0; i < PERF_FEATURES; i++) {
 		w->n = 0;
@@ -118,8 +122,10 @@ static void write_features(struct perf_writer *w)
 		fwrite(w->buf, 1, w->n, w->f);
 		written++;
 	}
-	fseeko(w->f, 0, SEEK_SET); /* rewind() would forget errors */
+	if (fseeko(w->f, 0, SEEK_SET)) /* rewind() would forget errors */
+		return -1;
 	write_file_head(w, end, bits);
+	return 0;
 }
 
 int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer **out,
@@ -352,9 +358,8 @@ int perf_writer_close(struct perf_writer *w, struct err *err)
 	errno = 0;
 	begin(w, PERF_RECORD_FINISHED_ROUND, 0);
 	finish(w);
-	if (!w->pipe)
-		write_features(w);
-	failed = ferror(w->f);
+	failed = !w->pipe && write_features(w);
+	failed |= ferror(w->f) != 0;
 	ret = fclose(w->f) || failed ? -(errno ?: EIO) : 0;
 	free(w);
 	return ret ? err_set(err, ret, "cannot write: %s", strerror(-ret)) : 0;
