@@ -188,5 +188,6 @@ void annotate_print_html(FILE *f, const struct annotate_print *p, const struct a
 	      "the same data and selection. Miss cycles are Σ latency × ops a sample stands for."
 	      "</footer>\n</html>\n",
 	      f);
+	source_warn(&page.sources);
 	source_free(&page.sources);
 }

@@ -308,12 +308,6 @@ static void put_function(FILE *f, const struct annotate *a)
 	fprintf(f, "found     %s\n", text);
 }
 
-static void warn_of_source(const char *path, const char *why, void *arg)
-{
-	(void)arg;
-	log_warn("no source lines of %s: %s", path, why);
-}
-
 static const struct annotate_row *hottest_of(const struct annotate *a)
 {
 	const struct annotate_row *hottest = NULL;
@@ -346,7 +340,7 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 	put_rows(&t);
 	put_line(&t, total_of(a), "total", true);
 	type_kinds_print(f, a->types);
-	source_problems(&t.sources, warn_of_source, NULL);
+	source_warn(&t.sources);
 	source_free(&t.sources);
 }
 

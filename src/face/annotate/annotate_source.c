@@ -104,12 +104,12 @@ const char *source_line(struct source_files *s, const char *path, int line)
 	return line > 0 && (size_t)line <= s->v[i].n ? s->v[i].line[line - 1] : NULL;
 }
 
-void source_problems(const struct source_files *s,
-		     void (*cb)(const char *path, const char *why, void *arg), void *arg)
+void source_warn(const struct source_files *s)
 {
 	for (size_t i = 0; i < s->paths.n; i++)
 		if (s->v[i].why)
-			cb(intern_text(&s->paths, i), s->v[i].why, arg);
+			log_warn("no source lines of %s: %s", intern_text(&s->paths, i),
+				 s->v[i].why);
 }
 
 void source_free(struct source_files *s)

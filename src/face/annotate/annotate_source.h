@@ -29,9 +29,8 @@ struct source_files {
  */
 const char *source_line(struct source_files *s, const char *path, int line);
 
-/* Call @cb for each file that cannot be shown. */
-void source_problems(const struct source_files *s,
-		     void (*cb)(const char *path, const char *why, void *arg), void *arg);
+/* Warn of each file that cannot be shown. */
+void source_warn(const struct source_files *s);
 void source_free(struct source_files *s);
 
 #endif
