@@ -42,11 +42,19 @@ static int reg_of(unsigned int reg)
 	return INSN_NO_REG;
 }
 
+static void *disasm_malloc(size_t bytes)
+{
+	return xrealloc(NULL, bytes);
+}
+
 struct disasm *disasm_new(bool intel)
 {
+	/* capstone 4 uses memory without looking whether it got any */
+	static cs_opt_mem memory = { disasm_malloc, xcalloc, xrealloc, free, vsnprintf };
 	struct disasm *d = xcalloc(1, sizeof(*d));
 
 	d->intel = intel;
+	cs_option(0, CS_OPT_MEM, (size_t)&memory);
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle) == CS_ERR_OK) {
 		cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
 		cs_option(d->handle, CS_OPT_SYNTAX,
