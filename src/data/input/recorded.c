@@ -188,7 +188,7 @@ int recorded_status(const struct recorded *r, int ret, const struct err *err)
 	const struct trace_end *end;
 
 	if (ret) {
-		if (ret == -ENOMEM)
+		if (ret == -ENOMEM && out_of_memory_message)
 			out_of_memory_message(out_of_memory_arg);
 		else
 			log_error("%s", err->text);

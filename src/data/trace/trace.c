@@ -55,11 +55,14 @@ static void end_progress(void)
 static void need_more_memory(const void *unused)
 {
 	const struct trace *t = reading.trace;
+	char where[96] = "";
 
 	(void)unused;
-	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
-		  "of %llu",
-		  reading.name, reading.limit >> 20, t ? t->done : 0, t ? t->total : 0);
+	if (t)
+		snprintf(where, sizeof(where), "; reading stopped at byte %llu of %llu", t->done,
+			 t->total);
+	log_error("%s: needs more than the %llu MiB of --max-memory%s", reading.name,
+		  reading.limit >> 20, where);
 }
 
 void trace_limit_memory(__u64 bytes)
