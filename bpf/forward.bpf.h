@@ -12,6 +12,7 @@
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
 /* A struct ibs_record_extra follows, with these members set. */
 const volatile bool cfg_stacks = false;
+const volatile bool cfg_stacks_kernel = false; /* the event has PERF_SAMPLE_CALLCHAIN */
 const volatile bool cfg_slabs = false;
 
 /* Rings keep the last records: a new one replaces the oldest, and the reader is never woken. */
@@ -52,18 +53,73 @@ struct raw_extra {
 	struct ibs_record_extra extra;
 };
 
+/* Saved frame pointers and other addresses of the stack are no return addresses, nor are numbers. */
+#define STACK_SPAN  (64ull << 20)
+#define FIRST_PAGES (64ull << 10)
+#define NOT_USER    (~0ull << 47)
+
+static __always_inline void put_stack_top(struct ibs_record_extra *out, __u64 sp)
+{
+	bpf_probe_read_user(out->top, sizeof(out->top), (void *)sp); /* 0 if it fails */
+#pragma unroll
+	for (int i = 0; i < IBS_STACK_TOP; i++) {
+		const __u64 word = out->top[i];
+
+		if (word - sp < STACK_SPAN || word < FIRST_PAGES || (word & NOT_USER))
+			out->top[i] = 0;
+	}
+}
+
+#define EEXIST 17
+
+static __always_inline __s32 chain_id(void *ctx, __u64 flags)
+{
+	__s64 id = bpf_get_stackid(ctx, &stacks, flags);
+
+	if (id != -EEXIST)
+		return id;
+	id = bpf_get_stackid(ctx, &more_stacks, flags);
+	return id < 0 ? id : id + IBS_STACKS;
+}
+
+#define CODE_IS_USER(ctx) ((ctx)->regs.cs & 3)
+#define CODE_64		  0x33 /* segment of 64-bit code in user space */
+
 /*
- * With PERF_SAMPLE_CALLCHAIN the IBS driver has unwound the stack from the interrupt's registers;
- * these helpers return that stack, which does not match the sample's own RIP.
+ * Walk the stack by frame pointers, now that the sample is selected. The driver passes the registers
+ * of the interrupt, with the op's address as that of the code. Frame pointers survive the
+ * instructions in between, and many ops share the callers. The kernel's own frames do not: its
+ * unwinder needs code address and stack pointer of the same moment.
+ *
+ * With PERF_SAMPLE_CALLCHAIN the driver has unwound everything, from the interrupt's address on.
  */
+static __always_inline void put_stacks(struct ibs_record_extra *out, const struct sample *s,
+				       bool fetch)
+{
+	const struct bpf_perf_event_data *ctx = s->ctx;
+	const bool user = CODE_IS_USER(ctx);
+
+	if (cfg_stacks_kernel)
+		out->kernel = chain_id(s->ctx, 0);
+	if (!cfg_stacks_kernel && user &&
+	    ctx->regs.rip == s->regs[fetch ? (int)IBS_FETCH_LINADDR : (int)IBS_OP_RIP])
+		out->callers = chain_id(s->ctx, BPF_F_USER_STACK | 1);
+	else
+		out->user = chain_id(s->ctx, BPF_F_USER_STACK);
+	if (ctx->regs.cs == CODE_64)
+		put_stack_top(out, ctx->regs.rsp);
+}
+
 static __always_inline void put_extra(struct ibs_record_extra *out, const struct sample *s,
 				      bool fetch)
 {
-	out->kernel = out->user = -1;
-	if (cfg_stacks) {
-		out->kernel = bpf_get_stackid(s->ctx, &stacks, 0);
-		out->user = bpf_get_stackid(s->ctx, &stacks, BPF_F_USER_STACK);
-	}
+	out->kernel = out->user = out->callers = -1;
+	out->zero = 0;
+#pragma unroll
+	for (int i = 0; i < IBS_STACK_TOP; i++)
+		out->top[i] = 0;
+	if (cfg_stacks)
+		put_stacks(out, s, fetch);
 	out->slab = 0;
 	if (cfg_slabs && !fetch && (s->regs[IBS_OP_DATA3] & IBS_OP_DATA3_LIN_VALID) &&
 	    (__s64)s->regs[IBS_DC_LINADDR] < 0)

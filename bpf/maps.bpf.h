@@ -96,6 +96,17 @@ struct {
 } stacks SEC(".maps");
 
 /*
+ * Chains whose place in `stacks` has another one: there, the place follows from the hash. Their ids
+ * go on behind those of `stacks`.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader: as for `stacks` */
+} more_stacks SEC(".maps");
+
+/*
  * One element, sized by the number of CPUs: struct ibs_state, pinned for readers. Programs use the
  * address of the value itself, without a lookup.
  */

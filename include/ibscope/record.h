@@ -48,12 +48,27 @@ _Static_assert(__builtin_offsetof(struct ibs_record_raw, regs) ==
 /* Addresses of a call chain at most: kernel.perf_event_max_stack by default. */
 #define IBS_STACK_MAX 127
 
-/* Follows either record if call chains or slab caches are recorded. */
+/* Ids of call chains below this are of the map `stacks`, the next IBS_MORE_STACKS of `more_stacks`. */
+#define IBS_STACKS	16384
+#define IBS_MORE_STACKS 4096
+
+/* Words at the top of the user stack that are recorded with a call chain. */
+#define IBS_STACK_TOP 4
+
+/*
+ * Follows either record if call chains or slab caches are recorded. Keys are of the stack map; below
+ * 0: no chain, and -errno says why.
+ */
 struct ibs_record_extra {
-	__s32 kernel, user; /* keys of the stack map; below 0: no stack, -errno says why */
+	__s32 kernel, user; /* chains that begin where the kernel began to unwind */
+	__s32 callers; /* chain of user space that lacks its first address, which is the op's */
+	__u32 zero;
 	/* slab cache of the data address: ibs_slab.id, with flags below it; 0: none */
 	__u64 slab;
+	/* of a task interrupted in user space, from the stack pointer up; 0: cannot be an address of code */
+	__u64 top[IBS_STACK_TOP];
 };
+_Static_assert(sizeof(struct ibs_record_extra) == 56, "ibs_record_extra has implicit padding");
 
 /* Whether the slab has 1 << order or 1 << min_order pages; neither flag: unknown. */
 #define IBS_SLAB_ORDER	   1ull

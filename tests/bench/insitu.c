@@ -110,6 +110,21 @@ static const struct variant others[] = {
 	/* no ring gets full: nobody reads them */
 	{ "forwarded", { .output = SAMPLER_RECORDS } },
 	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
+	{ "forwarded: chains", { .output = SAMPLER_RECORDS, .stacks = true } },
+	{ "records: rejected: latency", { .output = SAMPLER_RECORDS, .sel.min_lat = HIGH_LAT } },
+	{ "chains: rejected: latency",
+	  { .output = SAMPLER_RECORDS, .sel.min_lat = HIGH_LAT, .stacks = true } },
+	{ "records: rejected: pid",
+	  { .output = SAMPLER_RECORDS, .sel.processes = { .pids = &nobody_pid, .n = 1 } } },
+	{ "chains: rejected: pid",
+	  { .output = SAMPLER_RECORDS,
+	    .sel.processes = { .pids = &nobody_pid, .n = 1 },
+	    .stacks = true } },
+	{ "kernel chains: rejected: pid",
+	  { .output = SAMPLER_RECORDS,
+	    .sel.processes = { .pids = &nobody_pid, .n = 1 },
+	    .stacks = true,
+	    .kernel_stacks = true } },
 	{ "by cgroup, unfolded", { .by = IBS_BY_CGROUP, .unfolded = true } },
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
@@ -407,7 +422,8 @@ int main(int argc, char **argv)
 			pmu = pmus[ibs_metric_of_fetch(o.metric)];
 			o.attr.type = pmu->type;
 			o.attr.sample_period = strtoull(period, NULL, 0);
-			o.attr.sample_type = PERF_SAMPLE_RAW;
+			o.attr.sample_type =
+				PERF_SAMPLE_RAW | (o.kernel_stacks ? PERF_SAMPLE_CALLCHAIN : 0);
 			o.attr.read_format =
 				PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 			o.event = "ibs_op//";

@@ -154,7 +154,9 @@ static int write_random(struct recording *r, __u64 n, struct err *err)
 		ret = recording_stack(r, i, chain, len, err);
 	}
 	for (__u64 i = 0; !ret && i < n; i++) {
-		struct ibs_record_extra chains = { gen_below(&g, 64), gen_below(&g, 64) };
+		struct ibs_record_extra chains = { .kernel = gen_below(&g, 64),
+						   .user = gen_below(&g, 64),
+						   .callers = -1 };
 		struct trace_event ev;
 		struct ibs_record rec;
 		char buf[600];
@@ -232,7 +234,9 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, u
 			make(done + k, fetch, &records[k]);
 			if (self)
 				records[k].ip = (uintptr_t)main;
-			chains[k] = (struct ibs_record_extra){ -14, (done + k) % 3 };
+			chains[k] = (struct ibs_record_extra){ .kernel = -14,
+							       .user = (done + k) % 3,
+							       .callers = -1 };
 		}
 		ret = recording_samples(r, records, stacks ? chains : NULL, k, err);
 	}

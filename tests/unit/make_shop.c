@@ -250,8 +250,9 @@ static void make(__u64 i, __u64 n, struct ibs_record *rec, struct ibs_record_ext
 			   moved))
 			break;
 	}
-	chain->kernel = -1;
-	chain->user = 3 * k + (r >> 24 & 7) % 3;
+	*chain = (struct ibs_record_extra){ .kernel = -1,
+					    .user = 3 * k + (r >> 24 & 7) % 3,
+					    .callers = -1 };
 	*rec = (struct ibs_record){
 		.time = START_NS + time,
 		.cgroup_id = k + 1,

@@ -204,6 +204,11 @@ static struct round *make_round(struct gen *g, unsigned int n, __u64 *clock)
 		r->records[i].time = r->raws[i].time = time;
 		r->stacks[i].kernel = (int)gen_below(g, STACKS + 10) - 10;
 		r->stacks[i].user = (int)gen_below(g, STACKS + 10) - 10;
+		r->stacks[i].callers = (int)gen_below(g, STACKS + 10) - 10;
+		/* one of the two, as programs have it */
+		*(gen_below(g, 2) ? &r->stacks[i].user : &r->stacks[i].callers) = -14;
+		for (unsigned int k = 0; k < IBS_STACK_TOP; k++)
+			r->stacks[i].top[k] = gen_below(g, 2) ? gen_u64(g) : 0;
 	}
 	r->n_events = gen_below(g, EVENTS + 1);
 	time = *clock;
@@ -246,15 +251,26 @@ static void write_round(struct recording *rec, const struct round *r)
 
 static void check_stack(const struct round *r, unsigned int i, const struct trace_sample *s)
 {
-	int keys[2] = { r->stacks[i].kernel, r->stacks[i].user };
-	__u64 marks[2] = { PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER };
+	const struct ibs_record_extra *x = &r->stacks[i];
+	int keys[3] = { x->kernel, x->user, x->callers };
+	__u64 marks[3] = { PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER, PERF_CONTEXT_USER };
 	unsigned int at = 0;
 
-	for (int k = 0; k < 2; k++) {
+	assert_true(!s->top == !r->with_stacks);
+	if (s->top)
+		assert_memory_equal(s->top, x->top, sizeof(x->top));
+	for (int k = 0; k < 3; k++) {
+		/* the function of the kernel that a task was in, without what called it there */
+		if (r->with_stacks && k == 1 && !at && s->kernel && keys[k] >= 0) {
+			assert_true(s->stack[at++] == PERF_CONTEXT_KERNEL);
+			assert_true(s->stack[at++] == s->ip);
+		}
 		if (!r->with_stacks || keys[k] < 0 || !r->chain_n[keys[k]])
 			continue;
 		assert_true(at < s->n_stack);
 		assert_true(s->stack[at++] == marks[k]);
+		if (k == 2)
+			assert_true(s->stack[at++] == s->ip);
 		assert_true(at + r->chain_n[keys[k]] <= s->n_stack);
 		assert_memory_equal(s->stack + at, r->chain[keys[k]], 8 * r->chain_n[keys[k]]);
 		at += r->chain_n[keys[k]];

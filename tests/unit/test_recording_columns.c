@@ -170,6 +170,7 @@ static void test_flags(void **unused)
 	(void)unused;
 	in.n = 100;
 	in.present = 0;
+	state = 0; /* with it, some values are not 0 */
 	fill(RECORDING_COLUMN_CGROUP, RARE, in.n);
 	bytes = recording_columns_encode(&in, data);
 	memcpy(&h, data, sizeof(h));

@@ -59,7 +59,7 @@ static void write_flush(struct recording *r, int flush, struct ledger *ledger)
 		assert_int_equal(recording_event(r, &ev, &err), 0);
 		records[i].time = 1000 * id + 1;
 		records[i].tgid = records[i].tid = id;
-		stacks[i] = (struct ibs_record_extra){ .kernel = -1, .user = i };
+		stacks[i] = (struct ibs_record_extra){ .kernel = -1, .user = i, .callers = -1 };
 	}
 	ledger->seen = ledger->outcome[IBS_OUTCOME_FORWARDED] = (flush + 1) * PER_FLUSH;
 	assert_int_equal(recording_samples(r, records, stacks, PER_FLUSH, &err), 0);

@@ -265,6 +265,7 @@ static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 mo
 		memcpy(s, from + i * r->stride + r->record_bytes, sizeof(*s));
 		s->kernel += s->kernel < 0 ? 0 : first_stack;
 		s->user += s->user < 0 ? 0 : first_stack;
+		s->callers += s->callers < 0 ? 0 : first_stack;
 	}
 	return n;
 }

@@ -60,8 +60,10 @@ struct sampler_opts {
 	 * rings_copy(); each has the greatest power of two of records that fits. 0: they do not
 	 */
 	__u64 history_bytes;
-	/* Record call chains. The kernel unwinds at each sample, selected or not. */
+	/* Record call chains, walked by the program once a sample is selected. */
 	bool stacks;
+	/* With `stacks` and PERF_SAMPLE_CALLCHAIN in `attr`: the kernel unwinds at each sample, selected or not. */
+	bool kernel_stacks;
 	/* Record the slab cache of kernel data; needs kernel_finds_slabs(). */
 	bool slabs;
 	struct perf_event_attr attr; /* of the event; for the simulation, of the software clock */
@@ -101,7 +103,7 @@ struct sampler_opts {
 #define SAMPLER_MAX_SELECTED \
 	4096 /* cgroups that a live selection can name, or twice the initial number */
 #define SAMPLER_MAX_MEMORY	 (64ULL << 20)
-#define SAMPLER_STACKS		 16384 /* distinct call chains per sampler */
+#define SAMPLER_STACKS		 (IBS_STACKS + IBS_MORE_STACKS) /* keys of call chains per sampler */
 #define SAMPLER_RING_MIN	 (16U << 10)
 #define SAMPLER_RING_MAX_DEFAULT (1U << 20)
 #define SAMPLER_RING_MAX	 (64U << 20)

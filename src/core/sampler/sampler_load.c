@@ -42,6 +42,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_ring_overwrites = opts->history_bytes;
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_stacks_kernel = opts->kernel_stacks;
 	cfg->cfg_slabs = opts->slabs;
 	if (opts->slabs) {
 		cfg->cfg_vmemmap = kernel_symbol("vmemmap_base");
@@ -77,6 +78,14 @@ static int set_memory_nodes(struct sampler *s, const struct sampler_opts *opts, 
 	return 0;
 }
 
+static int set_stacks(struct bpf_map *map, __u32 entries, const struct sampler_opts *opts)
+{
+	int err = bpf_map__set_max_entries(map, entries);
+
+	err = err ?: bpf_map__set_value_size(map, sampler_stack_depth() * sizeof(__u64));
+	return err ?: bpf_map__set_autocreate(map, opts->stacks);
+}
+
 int sampler_set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
@@ -107,9 +116,8 @@ int sampler_set_map_sizes(struct sampler *s, const struct sampler_opts *opts, st
 	err = err ?: bpf_map__set_max_entries(m->hot_lines, 2 * sampler_sampled_cpus(opts));
 	err = err ?: bpf_map__set_value_size(m->hot_lines, sampler_line_bytes(opts));
 	err = err ?: bpf_map__set_autocreate(m->hot_lines, opts->line_sets);
-	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
-	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
-	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
+	err = err ?: set_stacks(m->stacks, IBS_STACKS, opts);
+	err = err ?: set_stacks(m->more_stacks, IBS_MORE_STACKS, opts);
 	err = err ?: bpf_map__set_autocreate(m->sim_lines, opts->source == SAMPLER_SIM);
 	err = err ?: bpf_map__set_autocreate(m->sim_ops, opts->source == SAMPLER_SIM);
 	if (selects_processes(&opts->sel))

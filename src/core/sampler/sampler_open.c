@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Open files of the object with its maps and programs, and of the attempts that load it. */
-#define BPF_FILES 34
+#define BPF_FILES 35
 
 /* Errors for users are made from the errno; messages of libbpf are only shown with -v. */
 static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -296,10 +296,13 @@ __u64 sampler_copies_dropped(const struct sampler *s)
 
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 {
+	const struct bpf_map *map =
+		id < IBS_STACKS ? s->skel->maps.stacks : s->skel->maps.more_stacks;
 	int depth = sampler_stack_depth(), n = 0;
+	__u32 key = id < IBS_STACKS ? id : id - IBS_STACKS;
 
 	memset(addresses, 0, depth * sizeof(*addresses));
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
+	if (bpf_map_lookup_elem(bpf_map__fd(map), &key, addresses))
 		return -errno;
 	/* chains from the IBS driver begin with perf's marker for user or kernel */
 	for (int i = 0; i < depth && addresses[i]; i++)

@@ -150,7 +150,7 @@ static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, st
 	pmu_close(pmu);
 	if (ret)
 		return usage_error(usage, ret);
-	if (e->opts.stacks)
+	if (e->opts.kernel_stacks)
 		e->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	e->opts.source = SAMPLER_IBS;
 	e->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };

@@ -15,7 +15,7 @@
 /* A reader rejects a greater major version, and skips unknown blocks and columns. */
 #define RECORDING_MAJOR 1
 #define RECORDING_MINOR \
-	5 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs */
+	6 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs; 6: callers */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
@@ -81,6 +81,11 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(USER_STACK, 8, PLAIN, 0, 4)   \
 	X(REPLACED, 9, PLAIN, 0, 8)     \
 	X(SLAB, 10, PLAIN, 0, 8)        \
+	X(CALLERS, 11, PLAIN, 0, 4)     \
+	X(TOP0, 12, PLAIN, 0, 8)        \
+	X(TOP1, 13, PLAIN, 0, 8)        \
+	X(TOP2, 14, PLAIN, 0, 8)        \
+	X(TOP3, 15, PLAIN, 0, 8)        \
 	X(REG0, 16, PLAIN, 0, 8)        \
 	X(REG1, 17, SIGNED, 0, 8)       \
 	X(REG2, 18, PLAIN, 0, 8)        \

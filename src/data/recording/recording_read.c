@@ -51,7 +51,8 @@ struct reader {
 	size_t n_stacks;
 	__u64 replaced;	  /* replacements seen so far */
 	__u64 generation; /* chains of earlier generations are invalid */
-	__u64 stack[2 * (TRACE_STACK_MAX + 1)];
+	__u64 stack[2 * (TRACE_STACK_MAX + 2)];
+	__u64 top[IBS_STACK_TOP];
 };
 
 static bool recording_magic(const unsigned char *bytes, size_t n)
@@ -413,18 +414,43 @@ static void emit_raw(const struct reader *r, const struct samples *s, unsigned i
 static void add_stack(struct reader *r, const struct recording_columns *c, unsigned int column,
 		      __u64 mark, unsigned int i, struct trace_sample *s)
 {
+	const bool has_op = column == RECORDING_COLUMN_CALLERS;
 	__s32 key = c->present & 1u << column ? (__s32)c->v[column][i] : -1;
 	const struct stack *from;
 
+	/* no room in the map, or another chain in its place */
+	s->chain_lost |= key == -EEXIST || key == -ENOMEM;
 	if (key < 0 || (size_t)key >= r->n_stacks)
 		return;
 	from = &r->stacks[key];
 	if (!from->n || from->generation != r->generation)
 		return;
 	r->stack[s->n_stack++] = mark;
+	if (has_op)
+		r->stack[s->n_stack++] = s->ip;
 	memcpy(r->stack + s->n_stack, from->addresses, from->n * sizeof(*r->stack));
 	s->n_stack += from->n;
 	s->stack = r->stack;
+}
+
+/* A chain of user space alone belongs to the kernel's function that its task was in. */
+static void add_stacks(struct reader *r, const struct recording_columns *c, unsigned int i,
+		       struct trace_sample *s)
+{
+	add_stack(r, c, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, s);
+	if (!s->n_stack && s->kernel && (__s32)VALUE(c, USER_STACK, i) >= 0 &&
+	    c->present & 1u << RECORDING_COLUMN_CALLERS) {
+		r->stack[s->n_stack++] = PERF_CONTEXT_KERNEL;
+		r->stack[s->n_stack++] = s->ip;
+		s->stack = r->stack;
+	}
+	add_stack(r, c, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, s);
+	add_stack(r, c, RECORDING_COLUMN_CALLERS, PERF_CONTEXT_USER, i, s);
+	if (!(c->present & 1u << RECORDING_COLUMN_TOP0))
+		return;
+	for (unsigned int k = 0; k < IBS_STACK_TOP; k++)
+		r->top[k] = value(c, RECORDING_COLUMN_TOP0 + k, i);
+	s->top = r->top;
 }
 
 static void emit_sample(struct reader *r, struct samples *s, struct trace_event *ev)
@@ -445,8 +471,7 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 	ev->sample.has_cpu = present & 1u << RECORDING_COLUMN_CPU;
 	ev->sample.slab =
 		present & 1u << RECORDING_COLUMN_SLAB ? c->v[RECORDING_COLUMN_SLAB][i] : 0;
-	add_stack(r, c, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, &ev->sample);
-	add_stack(r, c, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
+	add_stacks(r, c, i, &ev->sample);
 }
 
 /* The string in *ev lives until the block is replaced, after all its events were returned. */

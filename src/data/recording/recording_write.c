@@ -216,7 +216,9 @@ static int next_rows(struct recording *r, struct recording_columns *c, __u32 col
 #define REG_COLUMNS(n) (((1u << (n)) - 1) << RECORDING_COLUMN_REG0)
 #define FETCH_COLUMNS  (COMMON_COLUMNS | REG_COLUMNS(IBS_FETCH_REG_N))
 #define RAW_COLUMNS    (COMMON_COLUMNS | COLUMN(RAW_BYTES) | COLUMN(RAW_CAPS))
-#define EXTRA_COLUMNS  (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED) | COLUMN(SLAB))
+#define EXTRA_COLUMNS                                                                  \
+	(COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED) | COLUMN(SLAB) | \
+	 COLUMN(CALLERS) | COLUMN(TOP0) | COLUMN(TOP1) | COLUMN(TOP2) | COLUMN(TOP3))
 
 static void set_row(struct recording_columns *c, unsigned int i, const struct ibs_record *r)
 {
@@ -297,6 +299,9 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 			SET(c, USER_STACK, i, (__u32)extra->user);
 			SET(c, REPLACED, i, r->replaced);
 			SET(c, SLAB, i, extra->slab);
+			SET(c, CALLERS, i, (__u32)extra->callers);
+			for (unsigned int k = 0; k < IBS_STACK_TOP; k++)
+				c->v[RECORDING_COLUMN_TOP0 + k][i] = extra->top[k];
 		}
 	}
 	return 0;

@@ -107,6 +107,9 @@ struct trace_sample {
 	__u64 slab;	    /* of struct ibs_record_extra */
 	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
 	unsigned int n_stack;
+	bool chain_lost; /* there was a chain, but no room for it */
+	const __u64 *
+		top; /* IBS_STACK_TOP words of the user stack, as in struct ibs_record_extra; or NULL */
 };
 
 /* Is `ip` the address of the op? perf replaces an invalid one by that of the interrupt. */

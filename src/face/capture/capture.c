@@ -116,6 +116,17 @@ static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __
 	return i;
 }
 
+/* Another chain has the place that belongs to its hash, or the map is full. */
+static bool chain_is_lost(const struct ibs_record_extra *x)
+{
+	const __s32 keys[] = { x->kernel, x->user, x->callers };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i] == -EEXIST || keys[i] == -ENOMEM)
+			return true;
+	return false;
+}
+
 static int put_stack(struct capture *c, __s32 id, struct err *err)
 {
 	__u64 addresses[TRACE_STACK_MAX];
@@ -156,8 +167,10 @@ static int put_extra(struct capture *c, const struct record_batch *b, struct err
 	for (size_t i = 0; b->extra && i < b->n && !ret; i++) {
 		const struct ibs_record_extra *x = &b->extra[i];
 
+		c->chains_lost += chain_is_lost(x);
 		ret = put_stack(c, x->kernel, err);
 		ret = ret ?: put_stack(c, x->user, err);
+		ret = ret ?: put_stack(c, x->callers, err);
 		if (!ret && x->slab && u64_map_get(&c->slabs, IBS_SLAB_ID(x->slab)) == U64_MAP_NONE)
 			ret = put_slabs(c, IBS_SLAB_ID(x->slab), err);
 	}

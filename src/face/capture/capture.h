@@ -23,6 +23,7 @@ struct capture {
 	struct regions *regions; /* the caller's; NULL: none */
 	unsigned int *online;
 	struct u64_map slabs; /* listed caches */
+	__u64 chains_lost;    /* samples whose call chain found no room in the kernel's map */
 	__u64 last_cgroup;    /* last cgroup with a name in the file */
 	__u64 until;	      /* everything up to this time is written */
 };

@@ -277,6 +277,10 @@ static void summary(struct record *r, const struct ledger *l)
 		log_warn("%s records of process names and mappings were lost; some samples have "
 			 "no names",
 			 TEXT_COUNT(lost));
+	if (r->capture.chains_lost)
+		log_warn("%s samples have no call chain: there were more distinct ones than fit in "
+			 "the kernel's map",
+			 TEXT_COUNT(r->capture.chains_lost));
 	lost = regions_lost(r->capture.regions);
 	if (lost)
 		log_warn("%s records of regions were lost; some samples have a wrong region or "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The options of record, one function and one row each. */
+#include "base/choice.h"
 #include "base/num.h"
 #include "record_private.h"
 
@@ -13,6 +14,23 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 	(void)arg;
 	(void)err;
 	r->sampling.sampler.output = SAMPLER_RECORDS_RAW;
+	return 0;
+}
+
+static int set_call_graph(void *ctx, const char *arg, struct err *err)
+{
+	static const char *const ways[] = { "fp", "kernel" };
+	static const struct choices choices = {
+		.option = "--call-graph", .what = "way to unwind", .n = 2, .names = ways
+	};
+	struct record *r = ctx;
+	unsigned int way;
+	int ret = choice_parse(&choices, arg, &way, err);
+
+	if (ret)
+		return ret;
+	r->sampling.sampler.stacks = true;
+	r->sampling.sampler.kernel_stacks = way;
 	return 0;
 }
 
@@ -43,9 +61,13 @@ const struct option_row record_options[] = {
 	  OPTION_FLAG(struct record, csv) },
 	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },
 	{ "raw", 0, NULL, "record all registers unchanged", set_raw },
-	{ "stacks", 'g', NULL,
-	  "record call chains; the kernel unwinds at every sample, even at dropped ones",
+	{ "stacks", 'g', NULL, "record call chains of selected samples, as --call-graph fp",
 	  OPTION_FLAG(struct record, sampling.sampler.stacks) },
+	{ "call-graph", 0, "fp|kernel",
+	  "record call chains: fp walks frame pointers of user space after a sample is selected; "
+	  "kernel also has the kernel's own frames, but unwinds at every sample, even at dropped "
+	  "ones",
+	  set_call_graph },
 	{ "slabs", 0, NULL,
 	  "record the slab cache of kernel data, for `ibscope report --by slab,type,field` (Linux "
 	  "6.13)",
