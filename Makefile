@@ -6,6 +6,7 @@
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
 #   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
 #   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24)
+#   make strata       bias, coverage and width of intervals of strata, over WINDOWS (10000) simulated ones
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
@@ -93,7 +94,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -223,6 +224,11 @@ model: deps
 neighbours: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/neighbours_errors
 	$(Q)$(O)/tests/unit/neighbours_errors $(STREAMS) $(HOURS)
+
+# A minute: estimates and intervals of strata, over simulated windows.
+strata: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/strata_errors
+	$(Q)$(O)/tests/unit/strata_errors $(or $(WINDOWS),10000) $(SEED)
 
 vmtest: deps
 	$(Q)tools/deps.sh test

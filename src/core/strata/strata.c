@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "strata.h"
+
+#include <math.h>
+#include <string.h>
+
+#define Z 1.959964 /* of 95 % */
+
+#define SLICES_OF_WINDOW 24
+#define SLICE_MIN_S	 0.05
+#define SLICE_MAX_S	 1.0
+
+/* Misses come in bursts, in which nearly each tag interrupts. */
+#define PERIOD_MIN 4096
+
+struct strata_slice strata_total(const struct strata_design *d, enum stratum of)
+{
+	struct strata_slice sum = { .of = of };
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		if (of != STRATUM_N && d->slice[k].of != of)
+			continue;
+		sum.ops += d->slice[k].ops;
+		sum.tags += d->slice[k].tags;
+		sum.seconds += d->slice[k].seconds;
+	}
+	return sum;
+}
+
+double strata_effective(const struct strata_design *d, bool reach)
+{
+	return strata_total(d, reach ? STRATUM_N : STRATUM_FULL).tags;
+}
+
+double strata_weight(const struct strata_design *d, bool reach)
+{
+	const double tags = strata_effective(d, reach);
+
+	return tags > 0 ? strata_total(d, STRATUM_N).ops / tags : 0;
+}
+
+void strata_scale(struct strata_sum *s, double weight)
+{
+	for (unsigned int k = 0; k < STRATA_SLICES; k++)
+		s->part[k] *= weight;
+	for (unsigned int i = 0; i < STRATUM_N; i++)
+		s->square[i] *= weight * weight;
+}
+
+void strata_add(struct strata_sum *to, const struct strata_sum *s)
+{
+	for (unsigned int k = 0; k < STRATA_SLICES; k++)
+		to->part[k] += s->part[k];
+	for (unsigned int i = 0; i < STRATUM_N; i++)
+		to->square[i] += s->square[i];
+}
+
+/* --- intervals --- */
+
+/* The variance that a stratum adds to a sum, and the squared error of that estimate. */
+struct variance {
+	double v, error;
+	bool known;
+};
+
+/*
+ * Slices of a stratum are a sample of all slices, so their variance counts for the share of ops that
+ * they did not see; the variance within them counts for the rest. Differences of neighbours ignore
+ * slow changes of the load, to which both strata are exposed alike.
+ */
+static struct variance variance_of(const struct strata_design *d, const struct strata_sum *s,
+				   enum stratum of)
+{
+	const double all = strata_total(d, STRATUM_N).ops, ops = strata_total(d, of).ops;
+	double sum = 0, last = 0, squares = 0, between;
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < d->n; k++)
+		sum += d->slice[k].of == of ? s->part[k] : 0;
+	if (sum <= 0)
+		return (struct variance){ .known = true };
+	for (unsigned int k = 0; k < d->n; k++) {
+		double rest = s->part[k] - sum * (d->slice[k].ops / ops);
+
+		if (d->slice[k].of != of || d->slice[k].ops <= 0)
+			continue;
+		if (n++)
+			squares += (rest - last) * (rest - last);
+		last = rest;
+	}
+	if (n < 2)
+		return (struct variance){};
+	between = (1 - ops / all) * n * squares / (2 * (n - 1));
+	return (struct variance){
+		.v = between + ops / all * s->square[of],
+		/* differences of neighbours are worth two thirds of their number */
+		.error = between * between / (2.0 / 3 * (n - 1)),
+		.known = true,
+	};
+}
+
+/* Quantile of Student's distribution for 95 %, by Cornish and Fisher. */
+static double student(double freedom)
+{
+	const double n = fmax(freedom, 2), z = Z;
+
+	return z + (pow(z, 3) + z) / (4 * n) +
+	       (5 * pow(z, 5) + 16 * pow(z, 3) + 3 * z) / (96 * n * n) +
+	       (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * n * n * n);
+}
+
+bool strata_interval(const struct strata_design *d, const struct strata_sum *s, double *low,
+		     double *high)
+{
+	double sum = 0, v = 0, error = 0, half;
+
+	for (unsigned int k = 0; k < d->n; k++)
+		sum += s->part[k];
+	if (sum <= 0)
+		return false;
+	for (enum stratum of = 0; of < STRATUM_N; of++) {
+		const struct variance one = variance_of(d, s, of);
+
+		if (!one.known)
+			return false;
+		v += one.v;
+		error += one.error;
+	}
+	/* sums of few samples are skewed: their logarithm is less so */
+	half = (error > 0 ? student(v * v / error) : Z) * sqrt(v) / sum;
+	*low = sum * exp(-half);
+	*high = sum * exp(half);
+	return true;
+}
+
+/* --- room for more slices --- */
+
+void strata_merge(struct strata_design *d, unsigned int into[STRATA_SLICES])
+{
+	int open[STRATUM_N] = { -1, -1 };
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		const struct strata_slice one = d->slice[k];
+		const int at = open[one.of];
+
+		open[one.of] = at < 0 ? (int)n : -1;
+		into[k] = at < 0 ? n++ : (unsigned int)at;
+		if (at < 0) {
+			d->slice[into[k]] = one;
+			continue;
+		}
+		d->slice[at].ops += one.ops;
+		d->slice[at].tags += one.tags;
+		d->slice[at].seconds += one.seconds;
+	}
+	d->n = n;
+}
+
+void strata_sum_merge(struct strata_sum *s, const unsigned int into[STRATA_SLICES])
+{
+	const struct strata_sum old = *s;
+
+	memset(s->part, 0, sizeof(s->part));
+	for (unsigned int k = 0; k < STRATA_SLICES; k++)
+		s->part[into[k]] += old.part[k];
+}
+
+/* --- the schedule --- */
+
+double strata_slice_s(double interval_s)
+{
+	if (interval_s <= 0)
+		return SLICE_MAX_S;
+	return fmin(fmax(interval_s / SLICES_OF_WINDOW, SLICE_MIN_S), SLICE_MAX_S);
+}
+
+double strata_next_s(enum stratum of, double mean_s, double random)
+{
+	const double share = of == STRATUM_FULL ? STRATA_FULL_SHARE : 1 - STRATA_FULL_SHARE;
+
+	return 2 * share * mean_s * (0.5 + random);
+}
+
+unsigned long long strata_period(unsigned long long period, double share)
+{
+	double want = period * fmin(fmax(share, 1.0 / STRATA_RATIO_MAX), 1);
+
+	if (want < PERIOD_MIN)
+		want = fmin(PERIOD_MIN, period);
+	return (unsigned long long)want / 16 * 16;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Statistics of sampling in strata: slices of time alternate between a stratum that samples all ops
+ * and one that only ops beyond the L3 can reach, at a shorter period.
+ *
+ * Each sample has the weight 1 / its expected number of tags: of ops that only the full stratum
+ * reaches, all ops of the window divided by the tags of full slices; of the others, divided by the
+ * tags of all slices. Tags come from counters that do not depend on which samples were taken, so
+ * the estimates are unbiased.
+ */
+#ifndef IBSCOPE_STRATA_H
+#define IBSCOPE_STRATA_H
+
+#include <stdbool.h>
+
+enum stratum { STRATUM_FULL, STRATUM_MISS, STRATUM_N };
+
+/* Slices of a window; with more, neighbours of the same stratum are merged. */
+#define STRATA_SLICES 128
+
+struct strata_slice {
+	enum stratum of;
+	double ops, tags; /* while it lasted, from core counters */
+	double seconds;
+};
+
+/* The slices of a window, which share nothing with what was sampled in them. */
+struct strata_design {
+	unsigned int n;
+	struct strata_slice slice[STRATA_SLICES];
+};
+
+/* A sum over samples, by slice. */
+struct strata_sum {
+	float part[STRATA_SLICES];
+	double square[STRATUM_N]; /* of the summands: the variance of the sum with given rates */
+};
+
+/* Sum over the slices of a stratum; STRATUM_N: of all. */
+struct strata_slice strata_total(const struct strata_design *d, enum stratum of);
+
+/**
+ * strata_weight() - ops that a sample stands for
+ * @reach: it is of a kind that both strata sample
+ *
+ * Return: 0 if unknown, as no op was tagged.
+ */
+double strata_weight(const struct strata_design *d, bool reach);
+
+/* Number of samples of one stratum that would be as good as those of both. */
+double strata_effective(const struct strata_design *d, bool reach);
+
+/* Multiply with a weight. */
+void strata_scale(struct strata_sum *s, double weight);
+
+void strata_add(struct strata_sum *to, const struct strata_sum *s);
+
+/**
+ * strata_interval() - where the sum of the whole window lies, with 95 % confidence
+ * @s: scaled with its weights
+ *
+ * The variance has two parts: that of sampling with given rates, and that of slices, whose rates
+ * stand for the time of the other stratum.
+ *
+ * Return: false if that is unknown: nothing was sampled, or a stratum had fewer than two slices.
+ */
+bool strata_interval(const struct strata_design *d, const struct strata_sum *s, double *low,
+		     double *high);
+
+/**
+ * strata_merge() - make room in a full design
+ * @into: gets the new index of each slice, for strata_sum_merge()
+ */
+void strata_merge(struct strata_design *d, unsigned int into[STRATA_SLICES]);
+void strata_sum_merge(struct strata_sum *s, const unsigned int into[STRATA_SLICES]);
+
+/* --- the schedule --- */
+
+/* Share of the time for the full stratum. */
+#define STRATA_FULL_SHARE 0.55
+
+/* Mean length of a slice, in seconds, for windows of @interval_s; 0: without end. */
+double strata_slice_s(double interval_s);
+
+/**
+ * strata_next_s() - the length of the next slice
+ * @mean_s: of strata_slice_s()
+ * @random: uniform from 0 to 1
+ *
+ * Lengths vary by half the mean, so that no load stays in step with them.
+ */
+double strata_next_s(enum stratum of, double mean_s, double random);
+
+/**
+ * strata_period() - the period of the miss stratum that leads to as many interrupts as the full one
+ * @period: of the full stratum
+ * @share:  of tags that the filter lets through
+ *
+ * Return: a multiple of 16, from @period / STRATA_RATIO_MAX to @period.
+ */
+#define STRATA_RATIO_MAX 64
+unsigned long long strata_period(unsigned long long period, double share);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How good estimates and intervals of strata are, over simulated windows whose truth is known:
+ * strata_errors [WINDOWS [SEED [SLICE_S]]]
+ *
+ * BIAS and ERROR: of miss cycles, in percent; COVERED: windows whose interval has the truth; WIDTH: of the interval
+ * compared with that of one event; SPREAD: the same for the error itself; INTERRUPTS: compared with one event.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "strata_sim.h"
+
+static const char *const loads[SIM_LOADS] = { "steady", "other load every 100 ms",
+					      "100 ms on, 100 ms off", "phases of seconds" };
+static const char *const kinds[SIM_KINDS] = { "DRAM", "L3 hits" };
+
+int main(int argc, char **argv)
+{
+	const unsigned int windows = argc > 1 ? strtoul(argv[1], NULL, 0) : 10000;
+	const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+
+	printf("%u windows of %.0f s, seed %llu\n", windows, SIM_WINDOW_S,
+	       (unsigned long long)seed);
+	printf("%-24s %-8s %7s %7s %8s %6s %7s %11s\n", "LOAD", "KIND", "BIAS", "ERROR", "COVERED",
+	       "WIDTH", "SPREAD", "INTERRUPTS");
+	for (int load = 0; load < SIM_LOADS; load++) {
+		struct sim s = { .state = seed * SIM_LOADS + load,
+				 .load = load,
+				 .mean_s = argc > 3 ? strtod(argv[3], NULL) : 0 };
+		struct sim_score score[SIM_KINDS];
+
+		sim_score(&s, windows, score);
+		for (int kind = 0; kind < SIM_KINDS; kind++) {
+			const struct sim_score *c = &score[kind];
+
+			printf("%-24s %-8s %6.2f%% %6.1f%% %7.2f%% %6.3f %7.3f %11.3f\n",
+			       loads[load], kinds[kind], 100 * c->bias / c->n,
+			       100 * sqrt(c->error / c->n), 100.0 * c->covered / c->n,
+			       c->half / c->one_half, sqrt(c->error / c->one_error),
+			       c->interrupts / c->n);
+		}
+	}
+	return 0;
+}

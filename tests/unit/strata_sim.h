@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A machine sampled in strata, by random numbers: a container whose load changes, its ops from DRAM
+ * and its hits in the L3. What the container really did is known, and so is what one event with the
+ * same rate of interrupts finds.
+ */
+#ifndef IBSCOPE_STRATA_SIM_H
+#define IBSCOPE_STRATA_SIM_H
+
+#include "strata/strata.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum sim_load { SIM_STEADY, SIM_STEPS, SIM_BEAT, SIM_BURSTS, SIM_LOADS };
+enum sim_kind { SIM_DRAM, SIM_L3, SIM_KINDS };
+
+#define SIM_WINDOW_S 10.0
+#define SIM_STEP_S   0.1
+#define SIM_STEPS_N  100
+#define SIM_OPS_S    2e9  /* of the whole machine */
+#define SIM_TAGS_S   2000 /* of one event that samples all ops: its interrupts */
+#define SIM_SHARE    0.25 /* of the ops, on average, of the container */
+
+/* Two in five ops are loads. One in twenty of those comes from DRAM, 7 % hit the L3. */
+static const double sim_part[SIM_KINDS] = { 0.02, 0.028 };
+static const double sim_mean[SIM_KINDS] = { 450, 55 }, sim_sigma[SIM_KINDS] = { 0.5, 0.3 };
+
+struct sim {
+	uint64_t state;
+	enum sim_load load;
+	double rate[SIM_STEPS_N][SIM_KINDS]; /* samples per tag */
+	double mean_s;			     /* of slices; 0: as for this window */
+};
+
+struct sim_result {
+	double truth[SIM_KINDS]; /* miss cycles of the container in the window */
+	double estimate[SIM_KINDS], low[SIM_KINDS], high[SIM_KINDS];
+	double one[SIM_KINDS],
+		one_half[SIM_KINDS]; /* of one event: estimate, half of its interval */
+	double interrupts;	     /* compared with one event */
+	bool known;
+};
+
+static inline double sim_random(struct sim *s)
+{
+	uint64_t x = s->state += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
+}
+
+static inline double sim_normal(struct sim *s)
+{
+	double radius = sqrt(-2 * log(1 - sim_random(s)));
+
+	return radius * cos(6.283185307179586 * sim_random(s));
+}
+
+/* Add samples of @tags tags to a sum of latencies, and to one of their squares. */
+static inline void sim_take(struct sim *s, enum sim_kind kind, double mean_n, double *sum,
+			    double *square)
+{
+	const double sigma = sim_sigma[kind], m = log(sim_mean[kind]) - sigma * sigma / 2;
+	const double least = exp(-mean_n);
+
+	for (double p = sim_random(s); p > least; p *= sim_random(s)) {
+		double lat = exp(m + sigma * sim_normal(s));
+
+		*sum += lat;
+		*square += lat * lat;
+	}
+}
+
+static inline void sim_set_rates(struct sim *s)
+{
+	const double phase = sim_random(s) * 2;
+	double share = SIM_SHARE, miss = 1;
+
+	for (int i = 0; i < SIM_STEPS_N; i++) {
+		switch (s->load) {
+		case SIM_STEPS: /* another load at each step */
+			share = SIM_SHARE * 2 * sim_random(s);
+			miss = 2 * sim_random(s);
+			break;
+		case SIM_BEAT: /* every other step */
+			share = SIM_SHARE * (fmod(i + phase, 2) < 1 ? 1.8 : 0.2);
+			break;
+		case SIM_BURSTS: /* phases of some seconds, in a load that grows */
+			miss = sim_random(s) < 0.03 ? 0.5 + 2 * sim_random(s) : miss;
+			share = SIM_SHARE * (0.5 + (double)i / SIM_STEPS_N);
+			break;
+		default:
+			break;
+		}
+		s->rate[i][SIM_DRAM] = share * miss * sim_part[SIM_DRAM];
+		s->rate[i][SIM_L3] = share * sim_part[SIM_L3];
+	}
+}
+
+/* Sample one kind from @from to @to seconds. */
+static inline void sim_sample(struct sim *s, enum sim_kind kind, double from, double to,
+			      double tags_s, double *sum, double *square)
+{
+	for (int i = from / SIM_STEP_S; i < SIM_STEPS_N && i * SIM_STEP_S < to; i++) {
+		const double t = fmin(to, (i + 1) * SIM_STEP_S) - fmax(from, i * SIM_STEP_S);
+
+		sim_take(s, kind, s->rate[i][kind] * t * tags_s, sum, square);
+	}
+}
+
+/* Sample the window in slices. */
+static inline void sim_strata(struct sim *s, struct strata_design *d,
+			      struct strata_sum sum[SIM_KINDS], struct sim_result *r)
+{
+	const double mean_s = s->mean_s > 0 ? s->mean_s : strata_slice_s(SIM_WINDOW_S);
+	/* the machine misses as often as the container does on average */
+	const double ratio = 1e6 / strata_period(1000000, sim_part[SIM_DRAM]);
+	enum stratum of = sim_random(s) < 0.5;
+
+	for (double from = 0; from < SIM_WINDOW_S; of = !of) {
+		const double to =
+			fmin(from + strata_next_s(of, mean_s, sim_random(s)), SIM_WINDOW_S);
+		const double tags_s = SIM_TAGS_S * (of == STRATUM_MISS ? ratio : 1);
+		unsigned int into[STRATA_SLICES];
+
+		if (d->n == STRATA_SLICES) {
+			strata_merge(d, into);
+			for (int kind = 0; kind < SIM_KINDS; kind++)
+				strata_sum_merge(&sum[kind], into);
+		}
+		d->slice[d->n] = (struct strata_slice){ of, SIM_OPS_S * (to - from),
+							tags_s * (to - from), to - from };
+		for (int kind = 0; kind < SIM_KINDS; kind++) {
+			double part = 0;
+
+			if (of == STRATUM_FULL || kind == SIM_DRAM)
+				sim_sample(s, kind, from, to, tags_s, &part, &sum[kind].square[of]);
+			sum[kind].part[d->n] = (float)part;
+		}
+		r->interrupts +=
+			d->slice[d->n++].tags * (of == STRATUM_FULL ? 1 : sim_part[SIM_DRAM]);
+		from = to;
+	}
+	r->interrupts /= SIM_TAGS_S * SIM_WINDOW_S;
+}
+
+/* One window. The same state gives the same window. */
+static inline void sim_window(struct sim *s, struct sim_result *r)
+{
+	struct strata_design d = {};
+	struct strata_sum sum[SIM_KINDS] = {};
+
+	memset(r, 0, sizeof(*r));
+	sim_set_rates(s);
+	sim_strata(s, &d, sum, r);
+	r->known = true;
+	for (enum sim_kind kind = 0; kind < SIM_KINDS; kind++) {
+		const double each = SIM_OPS_S / SIM_TAGS_S;
+		double one = 0, square = 0;
+
+		for (int i = 0; i < SIM_STEPS_N; i++)
+			r->truth[kind] +=
+				s->rate[i][kind] * SIM_OPS_S * SIM_STEP_S * sim_mean[kind];
+		sim_sample(s, kind, 0, SIM_WINDOW_S, SIM_TAGS_S, &one, &square);
+		r->one[kind] = one * each;
+		r->one_half[kind] = 1.96 * sqrt(square) * each;
+		strata_scale(&sum[kind], strata_weight(&d, kind == SIM_DRAM));
+		for (unsigned int k = 0; k < d.n; k++)
+			r->estimate[kind] += sum[kind].part[k];
+		r->known &= strata_interval(&d, &sum[kind], &r->low[kind], &r->high[kind]);
+	}
+}
+
+/* What many windows show about one kind. */
+struct sim_score {
+	unsigned int n, covered, unknown;
+	double bias, error, one_error, half, one_half, interrupts; /* sums; relative to the truth */
+};
+
+static inline void sim_score(struct sim *s, unsigned int windows, struct sim_score score[SIM_KINDS])
+{
+	struct sim_result r;
+
+	memset(score, 0, SIM_KINDS * sizeof(*score));
+	for (unsigned int i = 0; i < windows; i++) {
+		sim_window(s, &r);
+		for (int kind = 0; kind < SIM_KINDS; kind++) {
+			struct sim_score *c = &score[kind];
+			const double t = r.truth[kind], off = r.estimate[kind] / t - 1;
+			const double one_off = r.one[kind] / t - 1;
+
+			c->n++;
+			c->unknown += !r.known;
+			c->covered += r.known && r.low[kind] <= t && t <= r.high[kind];
+			c->bias += off;
+			c->error += off * off;
+			c->one_error += one_off * one_off;
+			c->half += (r.high[kind] - r.low[kind]) / 2 / t;
+			c->one_half += r.one_half[kind] / t;
+			c->interrupts += r.interrupts;
+		}
+	}
+}
+
+#endif

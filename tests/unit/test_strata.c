@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Estimates and intervals of strata: by hand, and over simulated windows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "strata_sim.h"
+
+#define NEAR(a, b) assert_true(fabs((a) - (double)(b)) < 1e-4 * fabs((double)(b)))
+
+static const struct strata_design four = { 4,
+					   {
+						   { STRATUM_FULL, 1000, 10, 1 },
+						   { STRATUM_MISS, 1000, 100, 1 },
+						   { STRATUM_FULL, 2000, 20, 2 },
+						   { STRATUM_MISS, 1000, 100, 1 },
+					   } };
+
+static void weights(void **state)
+{
+	(void)state;
+	/* 5000 ops in all: 30 tags of the full stratum, 230 of both */
+	NEAR(strata_weight(&four, false), 5000 / 30.0);
+	NEAR(strata_weight(&four, true), 5000 / 230.0);
+	NEAR(strata_effective(&four, true), 230);
+	NEAR(strata_total(&four, STRATUM_FULL).seconds, 3);
+	assert_true(strata_weight(&(struct strata_design){}, true) == 0);
+	/* without a tag in full slices, their ops have no weight; the others still have */
+	assert_true(strata_weight(&(struct strata_design){ 1, { { STRATUM_MISS, 10, 2, 1 } } },
+				  false) == 0);
+	NEAR(strata_weight(&(struct strata_design){ 1, { { STRATUM_MISS, 10, 2, 1 } } }, true), 5);
+}
+
+static void interval(void **state)
+{
+	struct strata_sum s = { .part = { 30, 0, 60, 0 }, .square = { 90 } };
+	double low, high;
+
+	(void)state;
+	/* equal rates in both slices: what is left is 3 of 5 parts of the sampling */
+	assert_true(strata_interval(&four, &s, &low, &high));
+	NEAR(log(high / 90), 1.959964 * sqrt(0.6 * 90) / 90);
+	NEAR(low * high, 90.0 * 90);
+	/* 24 rather than 30, and 66: differences of -6 and 6, squared and halved, for two of five parts */
+	s.part[0] = 24;
+	s.part[2] = 66;
+	assert_true(strata_interval(&four, &s, &low, &high));
+	assert_true(log(high / 90) > 1.959964 * sqrt(0.6 * 90 + 0.4 * 2 * 144 / 2) / 90);
+	/* one slice says nothing of the others, nor do no samples */
+	assert_false(strata_interval(&(struct strata_design){ 1, { { STRATUM_FULL, 10, 2, 1 } } },
+				     &s, &low, &high));
+	assert_false(strata_interval(&four, &(struct strata_sum){}, &low, &high));
+}
+
+static void merged(void **state)
+{
+	struct strata_design d = four;
+	struct strata_sum s = { .part = { 1, 2, 4, 8 } };
+	unsigned int into[STRATA_SLICES] = {};
+
+	(void)state;
+	strata_merge(&d, into);
+	strata_sum_merge(&s, into);
+	assert_int_equal(d.n, 2);
+	assert_int_equal(d.slice[0].of, STRATUM_FULL);
+	NEAR(d.slice[0].ops, 3000);
+	NEAR(d.slice[1].tags, 200);
+	NEAR(s.part[0], 5);
+	NEAR(s.part[1], 10);
+	assert_true(s.part[2] == 0);
+}
+
+static void schedule(void **state)
+{
+	double full = 0, miss = 0;
+	struct sim s = { .state = 1 };
+
+	(void)state;
+	NEAR(strata_slice_s(0), 1);
+	NEAR(strata_slice_s(12), 0.5);
+	NEAR(strata_slice_s(0.1), 0.05);
+	NEAR(strata_next_s(STRATUM_FULL, 1, 0), 0.55);
+	NEAR(strata_next_s(STRATUM_FULL, 1, 1), 1.65);
+	for (int i = 0; i < 1000; i++) {
+		full += strata_next_s(STRATUM_FULL, 1, sim_random(&s));
+		miss += strata_next_s(STRATUM_MISS, 1, sim_random(&s));
+	}
+	assert_true(fabs(full / (full + miss) - STRATA_FULL_SHARE) < 0.01);
+	assert_int_equal(strata_period(1000000, 0.02), 20000);
+	assert_int_equal(strata_period(1000000, 0), 1000000 / 64 / 16 * 16);
+	assert_int_equal(strata_period(1000000, 2), 1000000);
+	assert_int_equal(strata_period(10000, 0.02), 4096);
+	assert_int_equal(strata_period(400, 0.5), 400);
+}
+
+/* make strata prints the same of 10,000 windows. */
+static void simulated(void **state)
+{
+	struct sim s = { .state = 1 };
+	struct sim_score score[SIM_KINDS];
+	const struct sim_score *dram = &score[SIM_DRAM], *l3 = &score[SIM_L3];
+
+	(void)state;
+	sim_score(&s, 1000, score);
+	assert_int_equal(dram->unknown, 0);
+	assert_in_range(dram->covered, 930, 970);
+	assert_in_range(l3->covered, 930, 970);
+	assert_true(fabs(dram->bias / dram->n) < 0.005);
+	assert_true(dram->half < dram->one_half / 4);
+	assert_true(sqrt(dram->error / dram->one_error) < 0.25);
+	assert_true(l3->half < 1.5 * l3->one_half);
+	assert_true(fabs(dram->interrupts / dram->n - 1) < 0.01);
+	s.load = SIM_STEPS;
+	sim_score(&s, 1000, score);
+	assert_in_range(dram->covered, 930, 985);
+	assert_true(fabs(dram->bias / dram->n) < 0.01);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights),  cmocka_unit_test(interval),	 cmocka_unit_test(merged),
+		cmocka_unit_test(schedule), cmocka_unit_test(simulated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
