@@ -19,7 +19,7 @@ struct counts_of {
 static void run_coupled(__u64 seed, double strength, double samples, double burst_s,
 			struct counts_of *out)
 {
-	struct neighbours *n = neighbours_new();
+	struct neighbours *n = neighbours_new(false);
 	struct stream_complex s;
 	const struct neighbours_pair *pair;
 	size_t pairs;
@@ -50,7 +50,7 @@ static unsigned int run_quiet(unsigned int hours)
 	unsigned int named = 0;
 
 	for (unsigned int h = 0; h < hours; h++) {
-		struct neighbours *n = neighbours_new();
+		struct neighbours *n = neighbours_new(false);
 		struct stream_complex s;
 		size_t pairs;
 

@@ -14,7 +14,7 @@
 
 static struct neighbours *run(struct stream_complex *s, unsigned int complex, unsigned int windows)
 {
-	struct neighbours *n = neighbours_new();
+	struct neighbours *n = neighbours_new(true);
 
 	for (unsigned int w = 0; w < windows; w++) {
 		stream_step(s, n, complex);
@@ -109,7 +109,7 @@ static void test_one_step(void **state)
 static void test_lack(void **state)
 {
 	const struct neighbours_activity few = { .samples = 2, .latency = 400 };
-	struct neighbours *n = neighbours_new();
+	struct neighbours *n = neighbours_new(true);
 	struct neighbours_lack lack;
 	size_t pairs;
 
@@ -138,7 +138,7 @@ static void test_lack(void **state)
 static void test_unknown_windows(void **state)
 {
 	struct stream_complex s;
-	struct neighbours *n = neighbours_new();
+	struct neighbours *n = neighbours_new(true);
 	size_t pairs;
 
 	(void)state;

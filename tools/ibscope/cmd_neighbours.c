@@ -328,7 +328,7 @@ static int run(struct cmd *c, bool selects, struct err *err)
 	ret = choose_source(c, selects, err);
 	if (ret)
 		return ret;
-	c->neighbours = neighbours_new();
+	c->neighbours = neighbours_new(true);
 	ret = c->source->open(c->source, LABELS, err) ?: read_windows(c, err);
 	if (ret)
 		return ret;

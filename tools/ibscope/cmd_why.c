@@ -313,7 +313,7 @@ static void add_neighbours(struct why *w, const struct snapshot *s)
 	if (!(w->meta.layout.by & IBS_BY_COMPLEX))
 		return;
 	if (!w->neighbours)
-		w->neighbours = neighbours_new();
+		w->neighbours = neighbours_new(true);
 	for (size_t i = 0; i < s->n_groups; i++) {
 		const struct group *g = &s->groups[i];
 		struct neighbours_activity a;

@@ -56,6 +56,7 @@ struct neighbours_pair {
 	double chance;			/* probability of this by chance, all pairs considered */
 	unsigned int first,
 		last; /* windows, from 0, in which it was so; the rest is of the clearest one */
+	unsigned int judged; /* the last one in which all evidence was looked at */
 };
 
 /* Why nobody may be named, as of the last window. */
@@ -72,7 +73,11 @@ struct neighbours_lack {
 
 struct neighbours;
 
-struct neighbours *neighbours_new(void);
+/*
+ * @explains: look at each victim in each window, and count pairs that are undecided and suspects that are alike,
+ * at ten times the CPU cost
+ */
+struct neighbours *neighbours_new(bool explains);
 void neighbours_free(struct neighbours *n); /* accepts NULL */
 
 /* Add to the current window; @container is the caller's number. */

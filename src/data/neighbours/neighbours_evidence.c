@@ -5,23 +5,24 @@
 
 #include <math.h>
 
-#define NEAR	      6 /* quiet windows that are compared with, on each side of a run */
-#define LONG	      8 /* windows of a run next to these */
-#define RUNS_MAX      (NEIGHBOURS_HISTORY / 2)
-#define BUSY_LEVEL    0.5 /* of the level that the suspect reaches */
-#define QUIET_LEVEL   0.25
-#define HIGH	      3	  /* the level is that of its third busiest window */
-#define HIGH_SAMPLES  16  /* in it; fewer are noise */
-#define BUSIER	      1.2 /* the victim was not busier than this in a run than in quiet windows */
-#define LAZIER	      2.5 /* waiting longer, it gets less done, but not this much */
-#define RUN_MAX	      5.  /* standard deviations that a single run can count for */
-#define SIDES_APART   1.5 /* deviations of both sides of a run together beyond those of one alone */
-#define DISPERSION    0.64 /* relative variance of a latency, assumed before the data shows it */
-#define ASSUMED	      4.   /* windows that this assumption is worth */
-#define SHIFTS	      64
-#define POOL	      2048
-#define SHIFT_MIN     3
-#define SHIFTS_ENOUGH 12
+#define NEAR	       6 /* quiet windows that are compared with, on each side of a run */
+#define LONG	       8 /* windows of a run next to these */
+#define RUNS_MAX       (NEIGHBOURS_HISTORY / 2)
+#define BUSY_LEVEL     0.5 /* of the level that the suspect reaches */
+#define QUIET_LEVEL    0.25
+#define HIGH	       3   /* the level is that of its third busiest window */
+#define HIGH_SAMPLES   16  /* in it; fewer are noise */
+#define BUSIER	       1.2 /* the victim was not busier than this in a run than in quiet windows */
+#define LAZIER	       2.5 /* waiting longer, it gets less done, but not this much */
+#define RUN_MAX	       5.  /* standard deviations that a single run can count for */
+#define SIDES_APART    1.5 /* deviations of both sides of a run together beyond those of one alone */
+#define DISPERSION     0.64 /* relative variance of a latency, assumed before the data shows it */
+#define ASSUMED	       4.   /* windows that this assumption is worth */
+#define PLAUSIBLE_RISE 1.02 /* ups of the victim's own may hide the rest */
+#define SHIFTS	       64
+#define POOL	       2048
+#define SHIFT_MIN      3
+#define SHIFTS_ENOUGH  12
 
 /* A run and the quiet windows beside it; one side may be empty. */
 struct run {
@@ -64,6 +65,8 @@ bool suspect_prepare(struct suspect *s, const double *total)
 			      : w->accesses[i] <= QUIET_LEVEL * top[HIGH - 1] ? SUSPECT_QUIET
 			      : w->accesses[i] >= BUSY_LEVEL * top[HIGH - 1]  ? SUSPECT_BUSY
 									      : SUSPECT_BETWEEN;
+		s->busy[i] = s->state[i] == SUSPECT_BUSY;
+		s->quiet[i] = s->state[i] == SUSPECT_QUIET;
 		if (s->state[i] != SUSPECT_BUSY)
 			continue;
 		samples = fmax(samples, w->samples[i]);
@@ -112,7 +115,7 @@ static void add_window(const struct experiments *x, int at, struct side_sum *s)
 		return;
 	s->n += x->victim->samples[w];
 	s->y += x->victim->samples[w] * x->latency[w];
-	s->volume += x->victim->samples[w] * log(x->victim->samples[w]);
+	s->volume += x->victim->samples[w] * x->victim->volume[w];
 	s->windows++;
 }
 
@@ -144,7 +147,7 @@ static void add_spread(const struct experiments *x, int at, const struct side_su
 		return;
 	n = x->victim->samples[w];
 	dy = x->latency[w] - s->y / s->n;
-	dv = log(n) - s->volume / s->n;
+	dv = x->victim->volume[w] - s->volume / s->n;
 	sp->squares += n * dy * dy;
 	sp->yv += n * dy * dv;
 	sp->vv += n * dv * dv;
@@ -441,37 +444,98 @@ static void calibrate(const struct experiments *found, const double *activity, s
 	out->coincidence = coincidence(found, out->runs, &sum);
 }
 
-bool evidence_gather(const struct window_series *victim, const struct suspect *s,
-		     const struct suspect *quiet, struct evidence *out)
+static void experiments_begin(struct experiments *x, const struct suspect *s,
+			      const struct suspect *quiet, enum suspect_state *state)
 {
-	enum suspect_state state[NEIGHBOURS_HISTORY];
-	struct experiments x = {
-		.victim = victim, .latency = victim->latency, .state = state, .n = victim->n
-	};
-	struct evidence again;
-	double before = 0; /* best correlation of a victim that comes first */
-	int best = -1;
-
-	for (unsigned int i = 0; i < x.n; i++)
+	for (unsigned int i = 0; i < x->n; i++)
 		state[i] =
 			quiet && quiet->state[i] != SUSPECT_QUIET ? SUSPECT_UNKNOWN : s->state[i];
-	find_runs(&x);
-	for (int lag = -NEIGHBOURS_LAG; lag <= NEIGHBOURS_LAG; lag++) {
+	x->state = state;
+	find_runs(x);
+}
+
+/* The lag of 1 << @lags that shows most. Return: it, or -1 */
+static int best_lag(struct experiments *x, const double *activity, unsigned int lags,
+		    struct evidence *out)
+{
+	int best = -1;
+
+	for (int lag = 0; lag <= NEIGHBOURS_LAG; lag++) {
 		struct evidence e;
 
-		x.lag = lag;
-		if (!experiments_run(&x, s->series.accesses, &e))
+		x->lag = lag;
+		if (!(lags & 1U << lag) || !experiments_run(x, activity, &e))
 			continue;
-		if (lag < 0)
-			before = fmax(before, e.correlation);
-		else if (best < 0 || e.deviations > out->deviations) {
+		if (best < 0 || e.deviations > out->deviations) {
 			*out = e;
 			out->lag = best = lag;
 		}
 	}
+	return best;
+}
+
+/* Does the effect come before its cause? */
+static bool is_before(struct experiments *x, const double *activity, double correlation)
+{
+	for (int lag = -NEIGHBOURS_LAG; lag < 0; lag++) {
+		struct evidence e;
+
+		x->lag = lag;
+		if (experiments_run(x, activity, &e) && e.correlation > correlation + 0.1)
+			return true;
+	}
+	return false;
+}
+
+/* 1 << lag of those at which the victim is slower in all busy windows together than in all quiet ones. */
+static unsigned int plausible_lags(const struct window_series *victim, const struct suspect *s)
+{
+	unsigned int lags = 0;
+
+	for (unsigned int lag = 0; lag <= NEIGHBOURS_LAG; lag++) {
+		const double *n = victim->weight + lag, *y = victim->weighted + lag;
+		double busy_n = 0, busy_y = 0, quiet_n = 0, quiet_y = 0;
+
+		for (unsigned int i = 0; i + lag < victim->n; i++) {
+			busy_n += s->busy[i] * n[i];
+			busy_y += s->busy[i] * y[i];
+			quiet_n += s->quiet[i] * n[i];
+			quiet_y += s->quiet[i] * y[i];
+		}
+		if (busy_n > 0 && quiet_n > 0 &&
+		    busy_y / busy_n - quiet_y / quiet_n >= log(PLAUSIBLE_RISE))
+			lags |= 1U << lag;
+	}
+	return lags;
+}
+
+bool evidence_estimate(const struct window_series *victim, const struct suspect *s,
+		       struct evidence *out)
+{
+	enum suspect_state state[NEIGHBOURS_HISTORY];
+	struct experiments x = { .victim = victim, .latency = victim->latency, .n = victim->n };
+
+	const unsigned int lags = plausible_lags(victim, s);
+
+	if (!lags)
+		return false;
+	experiments_begin(&x, s, NULL, state);
+	return best_lag(&x, s->series.accesses, lags, out) >= 0;
+}
+
+bool evidence_gather(const struct window_series *victim, const struct suspect *s,
+		     const struct suspect *quiet, struct evidence *out)
+{
+	enum suspect_state state[NEIGHBOURS_HISTORY];
+	struct experiments x = { .victim = victim, .latency = victim->latency, .n = victim->n };
+	struct evidence again;
+	int best;
+
+	experiments_begin(&x, s, quiet, state);
+	best = best_lag(&x, s->series.accesses, ~0U, out);
 	if (best < 0)
 		return false;
-	if (before > out->correlation + 0.1) /* the effect would come before its cause */
+	if (is_before(&x, s->series.accesses, out->correlation))
 		out->deviations = 0;
 	x.lag = best;
 	experiments_run(&x, s->series.accesses, &again); /* for its single runs */

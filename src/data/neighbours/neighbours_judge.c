@@ -10,11 +10,15 @@
 #define RECENT		 10  /* windows */
 #define ALONE_DEVIATIONS 2.5 /* of an effect while another suspect is quiet */
 #define ALONE_RUNS	 3   /* experiments that show that there is none */
+#define VICTIM_EVERY	 2   /* windows between two looks at a victim, where CPU time counts */
 #define FAR_LARGER	 3. /* of two with the same schedule, the one that accesses this much more */
 
-struct neighbours *neighbours_new(void)
+struct neighbours *neighbours_new(bool explains)
 {
-	return xcalloc(1, sizeof(struct neighbours));
+	struct neighbours *n = xcalloc(1, sizeof(*n));
+
+	n->explains = explains;
+	return n;
 }
 
 void neighbours_free(struct neighbours *n)
@@ -71,15 +75,26 @@ static void read_series(const struct neighbours *n, const struct resident *r,
 {
 	const unsigned int seen = n->window + 1;
 	const unsigned int first = seen > NEIGHBOURS_HISTORY ? seen - NEIGHBOURS_HISTORY : 0;
+	unsigned int at = first % NEIGHBOURS_HISTORY;
 
 	w->n = seen - first;
 	for (unsigned int i = 0; i < w->n; i++) {
-		unsigned int at = (first + i) % NEIGHBOURS_HISTORY;
-
 		w->known[i] = n->known[at];
 		w->samples[i] = r->samples[at];
 		w->accesses[i] = r->accesses[at];
 		w->latency[i] = r->latency[at];
+		at = at + 1 == NEIGHBOURS_HISTORY ? 0 : at + 1;
+	}
+}
+
+/* What a victim needs besides. */
+static void read_victim(struct window_series *w)
+{
+	for (unsigned int i = 0; i < w->n; i++) {
+		w->volume[i] = w->samples[i] > 0 ? log(w->samples[i]) : 0;
+		w->weight[i] =
+			w->known[i] && w->samples[i] >= NEIGHBOURS_SAMPLES ? w->samples[i] : 0;
+		w->weighted[i] = w->weight[i] * w->latency[i];
 	}
 }
 
@@ -93,12 +108,17 @@ static bool is_effect(const struct evidence *e)
 	return e->rise >= log(NEIGHBOURS_RISE) && e->correlation >= NEIGHBOURS_CORRELATION;
 }
 
-static bool is_enough(const struct evidence *e, double tests)
+/* Without what evidence_estimate() leaves out. */
+static bool may_be_enough(const struct evidence *e, double tests)
 {
 	return is_effect(e) && e->runs >= NEIGHBOURS_RUNS &&
 	       e->busy + e->quiet >= NEIGHBOURS_WINDOWS &&
-	       chance_of(e->deviations, tests) <= NEIGHBOURS_FALSE &&
-	       e->coincidence <= NEIGHBOURS_COINCIDENCE;
+	       chance_of(e->deviations, tests) <= NEIGHBOURS_FALSE;
+}
+
+static bool is_enough(const struct evidence *e, double tests)
+{
+	return may_be_enough(e, tests) && e->coincidence <= NEIGHBOURS_COINCIDENCE;
 }
 
 /* The pair is undecided: how many windows like these would decide it. */
@@ -129,21 +149,28 @@ struct complex_view {
 	double tests; /* pairs and lags that are looked at */
 };
 
+static struct neighbours_pair *find_pair(struct neighbours *n, unsigned int complex,
+					 unsigned int victim, unsigned int suspect)
+{
+	for (size_t i = 0; i < n->n_pairs; i++)
+		if (n->pair[i].complex == complex && n->pair[i].victim == victim &&
+		    n->pair[i].suspect == suspect)
+			return &n->pair[i];
+	return NULL;
+}
+
 static void keep_pair(struct neighbours *n, const struct neighbours_pair *p)
 {
-	for (size_t i = 0; i < n->n_pairs; i++) {
-		struct neighbours_pair *old = &n->pair[i];
+	struct neighbours_pair *old = find_pair(n, p->complex, p->victim, p->suspect);
 
-		if (old->complex != p->complex || old->victim != p->victim ||
-		    old->suspect != p->suspect)
-			continue;
+	if (old) {
 		if (p->deviations > old->deviations) {
 			unsigned int first = old->first;
 
 			*old = *p;
 			old->first = first;
 		}
-		old->last = p->last;
+		old->last = old->judged = n->window;
 		return;
 	}
 	n->n_pairs++;
@@ -168,7 +195,8 @@ static void name_pair(struct neighbours *n, const struct complex_view *c,
 				     .deviations = e->deviations,
 				     .chance = chance_of(e->deviations, c->tests),
 				     .first = n->window,
-				     .last = n->window };
+				     .last = n->window,
+				     .judged = n->window };
 
 	keep_pair(n, &p);
 }
@@ -247,6 +275,33 @@ static bool is_known(const struct window_series *w)
 	return known >= NEIGHBOURS_KNOWN;
 }
 
+/* A pair that was named lately and may still be, is. */
+static bool is_still_named(struct neighbours *n, const struct resident *victim,
+			   const struct resident *suspect)
+{
+	struct neighbours_pair *p =
+		find_pair(n, victim->complex, victim->container, suspect->container);
+
+	if (!p || n->window - p->judged >= RECENT)
+		return false;
+	p->last = n->window;
+	return true;
+}
+
+/* Is there a suspect to look closer at? Almost always there is none. */
+static bool has_suspect(struct neighbours *n, const struct complex_view *c,
+			const struct resident *victim, const struct window_series *series)
+{
+	for (unsigned int s = 0; s < c->n_suspects; s++) {
+		struct evidence e;
+
+		if (c->who[s] != victim && evidence_estimate(series, &c->suspect[s], &e) &&
+		    may_be_enough(&e, c->tests) && !is_still_named(n, victim, c->who[s]))
+			return true;
+	}
+	return false;
+}
+
 static void judge_victim(struct neighbours *n, const struct complex_view *c,
 			 const struct resident *victim)
 {
@@ -255,7 +310,10 @@ static void judge_victim(struct neighbours *n, const struct complex_view *c,
 
 	read_series(n, victim, &series);
 	note_samples(&n->lack, &series);
-	if (!is_known(&series))
+	if (!is_known(&series) || (!n->explains && (victim->container + n->window) % VICTIM_EVERY))
+		return;
+	read_victim(&series);
+	if (!n->explains && !has_suspect(n, c, victim, &series))
 		return;
 	for (unsigned int s = 0; s < c->n_suspects; s++) {
 		struct evidence *e = &v.evidence[s];

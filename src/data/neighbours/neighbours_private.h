@@ -14,6 +14,7 @@ struct resident {
 };
 
 struct neighbours {
+	bool explains;
 	unsigned int window;	    /* the current one */
 	struct resident **resident; /* sorted by complex while judging */
 	size_t n, room;
@@ -30,6 +31,8 @@ struct window_series {
 	bool known[NEIGHBOURS_HISTORY];
 	double samples[NEIGHBOURS_HISTORY], accesses[NEIGHBOURS_HISTORY],
 		latency[NEIGHBOURS_HISTORY];
+	/* of a victim only: logarithm of the samples; these, 0 where there are too few; the same times the latency */
+	double volume[NEIGHBOURS_HISTORY], weight[NEIGHBOURS_HISTORY], weighted[NEIGHBOURS_HISTORY];
 };
 
 /* When a suspect was busy. */
@@ -38,6 +41,7 @@ enum suspect_state { SUSPECT_BETWEEN, SUSPECT_QUIET, SUSPECT_BUSY, SUSPECT_UNKNO
 struct suspect {
 	struct window_series series;
 	enum suspect_state state[NEIGHBOURS_HISTORY];
+	double busy[NEIGHBOURS_HISTORY], quiet[NEIGHBOURS_HISTORY]; /* 1 where it was, else 0 */
 	double share;
 };
 
@@ -47,14 +51,24 @@ struct evidence {
 	double rise; /* of the logarithm of the latency */
 	double baseline;
 	double correlation, deviations;
-	double coincidence; /* probability that the runs only hit ups of the victim's own */
+	double coincidence; /* probability that the runs only hit ups of the victim's own; 1: unknown */
 };
 
 /* Set state and share; @total: accesses of the complex. Return: whether it may slow others. */
 bool suspect_prepare(struct suspect *s, const double *total);
 
 /*
- * Experiments of a suspect on a victim.
+ * The best evidence that the experiments of a suspect on a victim can be: evidence_gather() finds the same or
+ * less, and costs many times as much. Lags at which the victim is not slower in all busy windows together than
+ * in all quiet ones are left out: there is hardly an effect.
+ *
+ * Return: false if there are no experiments.
+ */
+bool evidence_estimate(const struct window_series *victim, const struct suspect *s,
+		       struct evidence *out);
+
+/*
+ * Experiments of a suspect on a victim, judged by those at other times.
  * @quiet: another suspect that must be quiet, too; NULL: none
  *
  * Return: false if there are none.
