@@ -13,6 +13,7 @@
 /* Set by the loader. No initializers: they must lie after `config`, whose hot line is full. */
 const volatile __u64 cfg_sim_seed;
 const volatile bool cfg_sim_tasks; /* ops of the interrupted tasks, else drawn at random */
+const volatile bool cfg_sim_contended; /* these wait for each other */
 
 struct thread_struct {
 	unsigned long fsbase;
@@ -71,6 +72,41 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sim_line);
 } sim_lines SEC(".maps");
+
+#define SIM_QUEUES 256 /* more complexes share them */
+
+struct sim_queue {
+	__u64 at_ns, miss_ns; /* see ibs_sim_wait() */
+};
+
+/* By complex. CPUs race here, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SIM_QUEUES);
+	__type(key, __u32);
+	__type(value, struct sim_queue);
+} sim_queues SEC(".maps");
+
+static __always_inline struct sim_queue *sim_queue(void)
+{
+	__u32 at = core_state(this_core(core_config(0)))->complex % SIM_QUEUES;
+
+	return cfg_sim_contended ? bpf_map_lookup_elem(&sim_queues, &at) : NULL;
+}
+
+/* Let the queue drain since the last access. Return: see ibs_sim_wait() */
+static __always_inline __u32 sim_queue_wait(struct sim_queue *q, __u64 now)
+{
+	__u64 left, at;
+
+	if (!q)
+		return IBS_SIM_WAIT_UNIT;
+	at = READ_ONCE(q->at_ns);
+	left = now < at ? READ_ONCE(q->miss_ns) : ibs_sim_queue_left(READ_ONCE(q->miss_ns), now - at);
+	WRITE_ONCE(q->miss_ns, left);
+	WRITE_ONCE(q->at_ns, now);
+	return ibs_sim_wait(left);
+}
 
 /* What a CPU's sample is made of. In a map, where the verifier does not follow each value. */
 struct sim_op {
@@ -216,11 +252,13 @@ __noinline int sim_choose(struct bpf_perf_event_data *ctx)
 __noinline int sim_task_op(struct bpf_perf_event_data *ctx)
 {
 	const __u32 zero = 0, cpu = bpf_get_smp_processor_id();
-	const struct ibs_sim_draw d = ibs_sim_draw(cfg_sim_seed, cpu, bpf_ktime_get_ns());
+	const __u64 now = bpf_ktime_get_ns();
+	const struct ibs_sim_draw d = ibs_sim_draw(cfg_sim_seed, cpu, now);
 	struct sim_op *op = bpf_map_lookup_elem(&sim_ops, &zero);
 	const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	enum ibs_sim_line line = IBS_SIM_ANY;
 	const struct sim_insn_access *a;
+	struct sim_queue *queue = sim_queue();
 	__u64 data3;
 
 	if (!op)
@@ -239,7 +277,9 @@ __noinline int sim_task_op(struct bpf_perf_event_data *ctx)
 	/* of a call or a return that accesses the stack, this is the op that does */
 	ibs_sim_answer(&d, config.ibs.caps, line,
 		       !data3 && (a->does & SIM_INSN_DOES_BRANCH) ? IBS_OP_DATA_BRN_RET : 0, data3,
-		       op->regs);
+		       sim_queue_wait(queue, now), op->regs);
+	if (queue && op->regs[IBS_OP_DATA3] & IBS_OP_DATA3_L2_MISS)
+		WRITE_ONCE(queue->miss_ns, queue->miss_ns + ctx->sample_period);
 	if (data3 && !a->located)
 		op->regs[IBS_OP_DATA3] &= ~(IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID);
 	op->regs[IBS_OP_RIP] = op->chosen_ip;

@@ -72,15 +72,43 @@ static __always_inline __u32 ibs_sim_l2_misses(enum ibs_sim_line line)
 					 140;
 }
 
+/*
+ * Cores of a complex wait for the same L3 and memory. As in any queue, an access takes 1/(1 - u) times as long
+ * as on an idle machine when a share u of the capacity is in use: here that of a core that does nothing but miss
+ * L2.
+ */
+#define IBS_SIM_WAIT_UNIT 256
+#define IBS_SIM_USE_MAX	  230 /* of 256: ten times as long */
+#define IBS_SIM_QUEUE_NS  (1ULL << 28) /* the share is that of about this time */
+
+/* @miss_ns: CPU time of cores that missed, in the last IBS_SIM_QUEUE_NS */
+static __always_inline __u32 ibs_sim_wait(__u64 miss_ns)
+{
+	__u64 use = miss_ns * 256 / IBS_SIM_QUEUE_NS;
+
+	if (use > IBS_SIM_USE_MAX)
+		use = IBS_SIM_USE_MAX;
+	return IBS_SIM_WAIT_UNIT * 256 / (256 - (__u32)use);
+}
+
+/* What is left of @miss_ns @ns later. */
+static __always_inline __u64 ibs_sim_queue_left(__u64 miss_ns, __u64 ns)
+{
+	if (ns >= IBS_SIM_QUEUE_NS)
+		return 0;
+	return miss_ns - (miss_ns * (ns >> 8)) / (IBS_SIM_QUEUE_NS >> 8);
+}
+
 /**
  * ibs_sim_answer() - registers of an op
  * @data:  IBS_OP_DATA_BRN_RET or 0
  * @data3: what the op does, by bits of IBS_OP_DATA3
+ * @wait:  latency beyond L2 in units of that of an idle machine, times IBS_SIM_WAIT_UNIT
  * @regs:  gets IBS_OP_CTL and the data registers
  */
 static __always_inline void ibs_sim_answer(const struct ibs_sim_draw *d, __u32 caps,
 					   enum ibs_sim_line line, __u64 data, __u64 data3,
-					   __u64 *regs)
+					   __u32 wait, __u64 *regs)
 {
 	__u64 r = d->a, r2 = d->b, data2 = 0;
 	__u32 draw = r >> 32 & 255, lat = 0, code = 0, rmt = 0;
@@ -110,6 +138,7 @@ static __always_inline void ibs_sim_answer(const struct ibs_sim_draw *d, __u32 c
 		} else if (line != IBS_SIM_ANY && (caps & IBS_CAPS_ZEN4) && (code == 2 || code == 5)) {
 			code = 1; /* no other CPU has it */
 		}
+		lat = lat * wait / IBS_SIM_WAIT_UNIT;
 		if (data3 & IBS_OP_DATA3_LD_OP)
 			data2 = (code & 7) | rmt << 4 | (code >> 3) << 6;
 		if (line == IBS_SIM_TOUCHED || line == IBS_SIM_COLD)
@@ -143,7 +172,7 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 		data3 = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LOCKED_OP;
 	else if (kind < 202)
 		data = IBS_OP_DATA_BRN_RET;
-	ibs_sim_answer(&d, caps, IBS_SIM_ANY, data, data3, regs);
+	ibs_sim_answer(&d, caps, IBS_SIM_ANY, data, data3, IBS_SIM_WAIT_UNIT, regs);
 	regs[IBS_OP_RIP] = 0x400000 + (d.b >> 40);
 	/* the AND leaves fewer bits set, so some lines are hotter than others */
 	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (d.b >> 24 & d.a >> 40 & 0xffffff) : 0;

@@ -45,6 +45,9 @@ enum sampler_tag {
 	SAMPLER_TAGS
 };
 
+/* Ops of SAMPLER_SIM. CONTENDED: those of tasks, which wait longer the more the L3 complex misses */
+enum sampler_sim_ops { SAMPLER_SIM_TASKS, SAMPLER_SIM_RANDOM, SAMPLER_SIM_CONTENDED };
+
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
@@ -82,7 +85,7 @@ struct sampler_opts {
 	__u32 max_groups;	/* 0: MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
-	unsigned int sim_random; /* simulated ops are drawn at random, not those of tasks */
+	unsigned int sim_ops; /* enum sampler_sim_ops */
 	/*
 	 * From pins.h: pin the counters there, or resume them if they match; NULL: they are freed
 	 * with the sampler. sampler_close() leaves the pins, but sampling stops.

@@ -51,7 +51,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
-	cfg->cfg_sim_tasks = !opts->sim_random;
+	cfg->cfg_sim_tasks = opts->sim_ops != SAMPLER_SIM_RANDOM;
+	cfg->cfg_sim_contended = opts->sim_ops == SAMPLER_SIM_CONTENDED;
 	kernel_pid_namespace("", (unsigned long long *)&cfg->cfg_pid_ns_dev,
 			     (unsigned long long *)&cfg->cfg_pid_ns_ino);
 	cfg->cfg_lease_disables = opts->pins && s->features.limit_after_prog;
@@ -120,6 +121,7 @@ int sampler_set_map_sizes(struct sampler *s, const struct sampler_opts *opts, st
 	err = err ?: set_stacks(m->more_stacks, IBS_MORE_STACKS, opts);
 	err = err ?: bpf_map__set_autocreate(m->sim_lines, opts->source == SAMPLER_SIM);
 	err = err ?: bpf_map__set_autocreate(m->sim_ops, opts->source == SAMPLER_SIM);
+	err = err ?: bpf_map__set_autocreate(m->sim_queues, opts->source == SAMPLER_SIM);
 	if (selects_processes(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks());
 	if (selects_threads(&opts->sel))

@@ -171,7 +171,11 @@ static const char *sim_event_name_at(unsigned int i)
 
 static const char *sim_ops_name_at(unsigned int i)
 {
-	return i ? "random" : "tasks";
+	static const char *const names[] = { [SAMPLER_SIM_TASKS] = "tasks",
+					     [SAMPLER_SIM_RANDOM] = "random",
+					     [SAMPLER_SIM_CONTENDED] = "contended" };
+
+	return names[i];
 }
 
 static int set_verbose(void *ctx, const char *arg, struct err *err)
@@ -228,10 +232,11 @@ const struct option_row sampling_options[] = {
 	  "what the simulation counts: ns (default), or page faults, 16 per sample if no period is "
 	  "given",
 	  OPTION_CHOICE(struct sampling_opts, sim_faults, "event", sim_event_name_at, 2) },
-	{ "sim-ops", 0, "tasks|random",
+	{ "sim-ops", 0, "tasks|random|contended",
 	  "ops of the simulation: instructions of the interrupted tasks with their own addresses "
-	  "(default), or drawn at random from the seed",
-	  OPTION_CHOICE(struct sampling_opts, sampler.sim_random, "ops", sim_ops_name_at, 2) },
+	  "(default), drawn at random from the seed, or those of tasks that slow each other on a "
+	  "shared L3",
+	  OPTION_CHOICE(struct sampling_opts, sampler.sim_ops, "ops", sim_ops_name_at, 3) },
 	{ "max-groups", 0, "N", "groups with counters of their own; default 1024",
 	  OPTION_NUMBER(struct sampling_opts, sampler.max_groups, 1, 1 << 20) },
 	{ "max-memory", 0, "SIZE", "kernel memory limit, in MiB or as in 1G; default 64M",
