@@ -191,13 +191,16 @@ struct ibs_meta_status {
 	__u32 dropped_known, undelivered_known; /* known to the last collector */
 	/* by enum ibs_work */
 	__u64 work_ns[IBS_WORK_ROOM]; /* CPU time */
-	__u64 flight_on;	      /* this collector has a flight recorder */
+	__u64 flight_on; /* IBS_FLIGHT_* bits; 0: this collector has no flight recorder */
 	__u64 flight_written;
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* time that work was delayed by its limit */
 	__u64 flight_failed, flight_skipped;
 	struct ibs_push_counts push;
 	struct ibs_lines_counts lines;
 };
+
+#define IBS_FLIGHT_ON	   1
+#define IBS_FLIGHT_SLOWEST 2 /* ibs_slot_name.slowest is valid */
 
 /* Of recordings of the flight recorder, by enum ibs_flight_outcome. */
 static inline __u64 ibs_flight_count(const struct ibs_meta_status *st, enum ibs_flight_outcome o)
@@ -236,13 +239,33 @@ static inline bool ibs_pin_schema_known(const struct ibs_meta *m)
 	       (m->schema == IBS_PIN_SCHEMA || m->schema == IBS_PIN_SCHEMA_BEFORE);
 }
 
+/*
+ * A slow sample of a group, which is in a recording of the flight recorder. Everybody may read it, so there is nothing in
+ * it of the process that was sampled.
+ */
+struct ibs_exemplar {
+	__u64 time_ns;	    /* CLOCK_REALTIME; 0: none */
+	__u64 recording_ns; /* the time in the name of the file: IBS_FLIGHT_FILE */
+	__u32 latency;	    /* of the metric */
+	__u16 cpu;
+	__u8 src; /* enum ibs_src */
+	__u8 pad;
+};
+
+#define IBS_EXEMPLARS 3 /* of a group, each of another source; the slowest first */
+
+/* The name of a recording of the flight recorder, with its time as text_time_stamp() writes it. */
+#define IBS_FLIGHT_FILE "flight-%s.data"
+
 /* Names of the group in a slot. */
 struct ibs_slot_name {
 	__u32 seq;	    /* odd while it is written */
 	__u32 show_runtime; /* groups of other runtimes have or had the same names */
 	__u64 cgroup_id;    /* of the group that the names belong to; 0: none yet */
 	char cgroup[496];
-	char name_space[64], pod[256], container[184]; /* "" where there is none */
+	char name_space[64], pod[256], container[112]; /* "" where there is none */
+	/* if status.flight_on says so; before, the rest of a longer `container` */
+	struct ibs_exemplar slowest[IBS_EXEMPLARS];
 	char runtime[24];
 };
 _Static_assert(sizeof(struct ibs_slot_name) == 1040, "ibs_slot_name has implicit padding");

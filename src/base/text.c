@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static size_t print_at(char *buf, size_t size, size_t at, const char *fmt, va_list ap)
 {
@@ -48,6 +49,16 @@ const char *text_count(char buf[TEXT_COUNT_SIZE], unsigned long long n)
 		n /= 10;
 	} while (n);
 	return at;
+}
+
+const char *text_time_stamp(char buf[TEXT_TIME_STAMP_SIZE], unsigned long long ns)
+{
+	const time_t second = (time_t)(ns / 1000000000);
+	struct tm tm;
+	size_t n = strftime(buf, TEXT_TIME_STAMP_SIZE, "%Y%m%dT%H%M%S", gmtime_r(&second, &tm));
+
+	snprintf(buf + n, TEXT_TIME_STAMP_SIZE - n, ".%03uZ", (unsigned int)(ns / 1000000 % 1000));
+	return buf;
 }
 
 void text_put_word(FILE *f, const char *word)

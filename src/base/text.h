@@ -30,6 +30,11 @@ const char *text_count(char buf[TEXT_COUNT_SIZE], unsigned long long n);
 /* The same in a buffer that lives until the end of the block. For people; programs read plain digits. */
 #define TEXT_COUNT(n) text_count((char[TEXT_COUNT_SIZE]){ "" }, n)
 
+#define TEXT_TIME_STAMP_SIZE 24
+
+/* A time since 1970 in UTC, as in names of files: "20261128T031200.123Z". */
+const char *text_time_stamp(char buf[TEXT_TIME_STAMP_SIZE], unsigned long long ns);
+
 /* Print a word of a command line, quoted if a shell would interpret it. */
 void text_put_word(FILE *f, const char *word);
 

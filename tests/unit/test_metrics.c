@@ -285,6 +285,69 @@ static void test_histogram(void **state)
 	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
 }
 
+/* A sample of a recording is beside the bucket that has it, if the collector says that there are any. */
+static void test_exemplars(void **state)
+{
+	static const char *const sample =
+		" # {recording=\"flight-20251127T031200.123Z.data\",cpu=\"7\"} ";
+	char want[256];
+
+	(void)state;
+	put_slot(1, 77, "/a");
+	put_slot(2, 78, "/b");
+	names[2].cgroup_id = 79; /* another group had the slot */
+	for (int slot = 1; slot < 3; slot++) {
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 600, 3);
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_REMOTE_DRAM, 60000, 1);
+		for (int i = 0; i < 2; i++)
+			names[slot].slowest[i] = (struct ibs_exemplar){
+				.time_ns = 1764213119987654321,
+				.recording_ns = 1764213120123456789,
+				.latency = i ? 600 : 60000,
+				.src = i ? IBS_SRC_DRAM : IBS_SRC_REMOTE_DRAM,
+				.cpu = 7,
+			};
+	}
+	print(METRICS_OPENMETRICS);
+	has_not(" # {");
+	meta.status.flight_on = IBS_FLIGHT_ON | IBS_FLIGHT_SLOWEST;
+	print(METRICS_TEXT);
+	has_not(" # {");
+	print(METRICS_OPENMETRICS2);
+	has_not(" # {");
+	print(METRICS_OPENMETRICS);
+	snprintf(want, sizeof(want),
+		 LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"640.0\"} 3%s600 1764213119.987",
+		 sample);
+	has(want);
+	snprintf(want, sizeof(want),
+		 LAT
+		 "_bucket{cgroup=\"/a\",src=\"remote-dram\",le=\"+Inf\"} 1%s60000 1764213119.987",
+		 sample);
+	has(want);
+	for (int n = 0; n < 2; n++) {
+		char *at = strstr(text, " # {");
+
+		assert_non_null(at);
+		memset(at, '.', 3);
+	}
+	has_not(" # {");
+	/* series that have several sources: each sample is in one of them */
+	opts.detail = METRICS_LOW;
+	print(METRICS_OPENMETRICS);
+	assert_non_null(strstr(text, "src=\"dram\",le=\"1024.0\"} 3 # {recording"));
+	assert_non_null(strstr(text, "src=\"remote\",le=\"+Inf\"} 1 # {recording"));
+	/* what no collector writes */
+	names[1].slowest[0] =
+		(struct ibs_exemplar){ UINT64_MAX, UINT64_MAX, UINT32_MAX, 7, 255, 0 };
+	names[1].slowest[1] =
+		(struct ibs_exemplar){ UINT64_MAX, UINT64_MAX, UINT32_MAX, 65535, IBS_SRC_DRAM, 0 };
+	print(METRICS_OPENMETRICS);
+	assert_non_null(strstr(text, "src=\"dram\",le=\"+Inf\"} 3 # {recording=\"flight-"
+				     "25540721T233433.709Z.data\",cpu=\"65535\"} "
+				     "4294967295 18446744073.709\n"));
+}
+
 static void test_machine(void **state)
 {
 	(void)state;
@@ -983,29 +1046,18 @@ static void test_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),
-		T(test_default_edges),
-		T(test_names),
-		T(test_beyond),
-		T(test_same_names),
-		T(test_series),
-		T(test_fetches),
-		T(test_merged),
-		T(test_native),
-		T(test_unknown_is_absent),
-		T(test_json),
-		T(test_pieces),
-		T(test_coarse),
-		T(test_edges),
-		T(test_ops_and_tlb),
-		T(test_machine),
-		T(test_process),
-		T(test_governor),
-		T(test_by),
-		T(test_by_nothing),
-		T(test_remote_price),
-		T(test_nothing_read),
-		T(test_work_and_waiting),
+		T(test_histogram),    T(test_default_edges),
+		T(test_names),	      T(test_beyond),
+		T(test_same_names),   T(test_series),
+		T(test_fetches),      T(test_merged),
+		T(test_native),	      T(test_unknown_is_absent),
+		T(test_json),	      T(test_pieces),
+		T(test_coarse),	      T(test_edges),
+		T(test_ops_and_tlb),  T(test_machine),
+		T(test_exemplars),    T(test_process),
+		T(test_governor),     T(test_by),
+		T(test_by_nothing),   T(test_remote_price),
+		T(test_nothing_read), T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

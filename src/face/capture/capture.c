@@ -197,6 +197,9 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	int ret = put_extra(c, b, err);
 	size_t from = 0, i = 0;
 
+	if (c->each)
+		c->each(b, c->each_arg);
+
 	while (!ret) {
 		struct stamp s;
 

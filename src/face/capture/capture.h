@@ -26,6 +26,9 @@ struct capture {
 	__u64 chains_lost;    /* samples whose call chain found no room in the kernel's map */
 	__u64 last_cgroup;    /* last cgroup with a name in the file */
 	__u64 until;	      /* everything up to this time is written */
+	/* called with the records that are written, if it is set */
+	void (*each)(const struct record_batch *b, void *arg);
+	void *each_arg;
 };
 
 /*
@@ -56,7 +59,7 @@ int capture_late_names(struct capture *c, struct err *err);
 
 /*
  * Instead of the calls above: write a copy of rings that keep the last samples, with the names and mappings that
- * exist now, as if they had been there since @since_ns. @c: zero, except for its output. Return: 0 or a negative
+ * exist now, as if they had been there since @since_ns. @c: zero, except for its output and `each`. Return: 0 or a negative
  * errno with @err; call capture_close() in either case.
  */
 int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64 since_ns,

@@ -163,10 +163,20 @@ static void log_unresolved(struct collector_event *e)
 static void run_flight(struct collector *c)
 {
 	struct ibs_meta_status *st = &c->event[0].status;
+	const struct flight_slowest *slowest;
 	__u64 n[IBS_FLIGHT_N];
 
 	flight_tick(c->flight);
-	st->flight_on = flight_counts(c->flight, n);
+	st->flight_on &= IBS_FLIGHT_SLOWEST;
+	slowest = flight_new_slowest(c->flight);
+	if (slowest) {
+		collector_put_slowest(&c->event[0], slowest);
+		st->flight_on = IBS_FLIGHT_SLOWEST;
+	}
+	if (flight_counts(c->flight, n))
+		st->flight_on |= IBS_FLIGHT_ON;
+	else
+		st->flight_on = 0;
 	st->flight_written += n[IBS_FLIGHT_WRITTEN];
 	st->flight_failed += n[IBS_FLIGHT_FAILED];
 	st->flight_skipped += n[IBS_FLIGHT_SKIPPED];

@@ -142,6 +142,9 @@ void machine_watch_start(struct collector *c);
 /* Update the pinned names. */
 void collector_names_update(struct collector_event *e);
 
+/* Pin the slowest samples of a recording beside the names of their groups, in place of those of an older one. */
+void collector_put_slowest(struct collector_event *e, const struct flight_slowest *slowest);
+
 /* For sampler_fold_into(): another group with the same labels. @arg: a struct collector_event */
 __u32 collector_heir(void *arg, __u32 slot);
 

@@ -471,6 +471,27 @@ void collector_names_update(struct collector_event *e)
 	}
 }
 
+void collector_put_slowest(struct collector_event *e, const struct flight_slowest *slowest)
+{
+	static const struct ibs_exemplar none[IBS_EXEMPLARS];
+	const struct counts *counts = sampler_counts(opened(e)->sampler);
+	struct ibs_slot_name *names = pins_names(e->pins);
+
+	for (__u32 slot = 0; slot < counts->max_slots; slot++) {
+		const struct ibs_exemplar *of = NULL;
+		struct ibs_slot_name *n = &names[slot];
+
+		if (slot != IBS_SLOT_OTHER && slot_name(e, slot))
+			of = flight_slowest_of(slowest, &counts->owners[slot].key);
+		of = of ?: none;
+		if (!memcmp(n->slowest, of, sizeof(n->slowest)))
+			continue;
+		pins_write_begin(&n->seq);
+		memcpy(n->slowest, of, sizeof(n->slowest));
+		pins_write_end(&n->seq);
+	}
+}
+
 static bool same_labels(const struct collector_event *e, const struct ibs_slot_name *a,
 			const struct ibs_slot_name *b)
 {

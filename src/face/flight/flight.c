@@ -50,6 +50,9 @@ struct flight {
 	bool own_file;
 	struct flight_result *result; /* in shared memory */
 
+	struct flight_slowest slowest; /* of the newest file of its own */
+	bool slowest_new;	       /* nobody has asked for them yet */
+
 	/* conditions */
 	struct {
 		double held_s; /* it has been true for so long */
@@ -284,6 +287,10 @@ static void reap(struct flight *f)
 	if (own && end_own_file(f, whole, &err) && whole)
 		whole = false;
 	f->counts[whole ? IBS_FLIGHT_WRITTEN : IBS_FLIGHT_FAILED]++;
+	if (whole && own) {
+		f->slowest = f->result->slowest;
+		f->slowest_new = true;
+	}
 	if (whole)
 		log_success(f, own);
 	else
@@ -316,6 +323,7 @@ static void child_main(const struct flight *f, const struct flight_request *r, p
 	w.since_ns = m->time_ns;
 	w.written = m->written;
 	w.period = same_period ? m->period : 0;
+	w.recording_ns = f->file.time_ns;
 	ret = flight_write(&w, r->file, f->result, &f->result->err);
 	if (r->connection >= 0)
 		answer(r->connection, ret, f->result);
@@ -460,6 +468,14 @@ bool flight_counts(struct flight *f, __u64 out[IBS_FLIGHT_N])
 	memcpy(out, f->counts, sizeof(f->counts));
 	memset(f->counts, 0, sizeof(f->counts));
 	return f->opts.seconds > 0;
+}
+
+const struct flight_slowest *flight_new_slowest(struct flight *f)
+{
+	bool is_new = f->slowest_new;
+
+	f->slowest_new = false;
+	return is_new ? &f->slowest : NULL;
 }
 
 void flight_free(struct flight *f)

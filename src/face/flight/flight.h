@@ -7,6 +7,7 @@
 #ifndef IBSCOPE_FLIGHT_H
 #define IBSCOPE_FLIGHT_H
 
+#include "flight_slow.h"
 #include "flight_when.h"
 
 #include "session/session.h"
@@ -54,6 +55,9 @@ void flight_signal(struct flight *f);
 
 /* What became of recordings since the last call, by enum ibs_flight_outcome. Return: whether there is a recorder. */
 bool flight_counts(struct flight *f, __u64 out[IBS_FLIGHT_N]);
+
+/* The slowest samples in the newest recording of the directory; NULL: they are those of the last call. */
+const struct flight_slowest *flight_new_slowest(struct flight *f);
 
 /* A recording for somebody. */
 struct flight_request {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <ibscope/pin_layout.h>
 
 #define DIGITS4 "[0-9][0-9][0-9][0-9]"
 #define NAMES	"flight-" DIGITS4 DIGITS4 "T" DIGITS4 "[0-9][0-9].[0-9][0-9][0-9]Z.data"
@@ -43,18 +45,15 @@ int flight_dir_check(const char *dir, struct err *err)
 
 int flight_dir_begin(const char *dir, struct flight_file *f, struct err *err)
 {
-	const uint64_t now = clock_ns(CLOCK_REALTIME);
-	const time_t second = now / 1000000000;
-	struct tm tm;
-	char text[32];
+	char time[TEXT_TIME_STAMP_SIZE];
 	int ret;
 
 	ret = make_dir(dir, err);
 	if (ret)
 		return ret;
-	strftime(text, sizeof(text), "%Y%m%dT%H%M%S", gmtime_r(&second, &tm));
-	snprintf(f->path, sizeof(f->path), "%s/flight-%s.%03uZ.data", dir, text,
-		 (unsigned int)(now / 1000000 % 1000));
+	f->time_ns = clock_ns(CLOCK_REALTIME);
+	snprintf(f->path, sizeof(f->path), "%s/" IBS_FLIGHT_FILE, dir,
+		 text_time_stamp(time, f->time_ns));
 	return output_file_begin(&f->out, NULL, f->path, err);
 }
 

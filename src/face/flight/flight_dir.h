@@ -12,6 +12,7 @@
 /* A recording in writing. */
 struct flight_file {
 	char path[PATH_MAX];
+	uint64_t time_ns; /* in its name, CLOCK_REALTIME */
 	struct output_file out;
 };
 

@@ -32,6 +32,11 @@ static void make_head(struct head *h, const struct flight_window *w)
 	record_topology(&h->info, &h->topology, h->memory);
 }
 
+static void each(const struct record_batch *b, void *arg)
+{
+	flight_slow_add(arg, b);
+}
+
 static int write_records(const struct flight_window *w, struct capture *c, struct rings *rings,
 			 const struct rings_kept *kept, struct err *err)
 {
@@ -52,7 +57,8 @@ int flight_write(const struct flight_window *w, int file, struct flight_result *
 	struct output_opts opts = {
 		.path = "the recording", .fd = file, .compress = true, .info = &h->info
 	};
-	struct capture c = {};
+	struct flight_slow *slow = flight_slow_new(session_event(w->session, 0));
+	struct capture c = { .each = each, .each_arg = slow };
 	struct rings_kept kept;
 	struct rings *rings;
 	int ret;
@@ -65,6 +71,8 @@ int flight_write(const struct flight_window *w, int file, struct flight_result *
 	ret = output_open(&opts, &c.output, err);
 	ret = ret ?: write_records(w, &c, rings, &kept, err);
 	rings_close(rings);
+	flight_slow_get(slow, w->recording_ns, &out->slowest);
+	flight_slow_free(slow);
 	out->samples = kept.kept;
 	out->overwritten = kept.overwritten;
 	out->bytes = c.output ? output_bytes(c.output) : 0;

@@ -3,20 +3,22 @@
 #ifndef IBSCOPE_FLIGHT_FILE_H
 #define IBSCOPE_FLIGHT_FILE_H
 
-#include "session/session.h"
+#include "flight_slow.h"
 
 /* The samples to write: those since a mark. */
 struct flight_window {
 	struct session *session;
 	__u64 since_ns; /* CLOCK_MONOTONIC of the mark */
 	const __u32 *written;
-	__u64 period; /* 0: it varied */
+	__u64 period;	    /* 0: it varied */
+	__u64 recording_ns; /* see struct ibs_exemplar */
 };
 
 /* In memory shared with the collector. */
 struct flight_result {
 	__u64 samples, overwritten, bytes;
 	double window_s, took_s;
+	struct flight_slowest slowest;
 	struct err err; /* if it failed */
 };
 

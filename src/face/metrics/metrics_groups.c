@@ -168,15 +168,36 @@ static void add_packed(struct metrics_groups *all, struct metrics_packed *to, co
 		add_counts(all->sum, g, all->fetch);
 }
 
+/* Of cgroups with the same labels, the one with the slowest sample has all. */
+static void keep_slowest(struct metrics_groups *all, struct metrics_packed *to,
+			 const struct ibs_slot_name *name)
+{
+	struct ibs_exemplar first = {};
+
+	if (to->slowest)
+		memcpy(&first, to->slowest, sizeof(first));
+	if (!name->slowest[0].time_ns || first.latency > name->slowest[0].latency)
+		return;
+	to->slowest = to->slowest ?: metrics_keep(all, sizeof(name->slowest));
+	memcpy(to->slowest, name->slowest, sizeof(name->slowest));
+}
+
 void metrics_groups_add(struct metrics_groups *all, const struct group *g,
 			const struct ibs_slot_name *name, bool other)
 {
+	struct metrics_packed *to;
+
 	for (size_t i = 0; i < g->n_series && g->ended; i++)
 		all->ended += g->series[i].samples;
-	if (!g->ended)
-		add_packed(all, other ? get_other(all) : get_group(all, &g->key, name, false), g);
-	else if (all->sum)
-		add_counts(all->sum, g, all->fetch);
+	if (g->ended) {
+		if (all->sum)
+			add_counts(all->sum, g, all->fetch);
+		return;
+	}
+	to = other ? get_other(all) : get_group(all, &g->key, name, false);
+	if (!other)
+		keep_slowest(all, to, name);
+	add_packed(all, to, g);
 }
 
 void metrics_groups_free(struct metrics_groups *all)

@@ -231,6 +231,8 @@ void metrics_unpack(const struct metrics_groups *all, const struct metrics_packe
 	memset(g, 0, offsetof(struct metrics_group, buckets));
 	g->labels = p->labels;
 	g->json = p->json;
+	if (p->slowest)
+		memcpy(g->slowest, p->slowest, sizeof(g->slowest));
 	if (!p->counts)
 		return;
 	get_counters(p->counts, g);

@@ -14,6 +14,7 @@
 struct metrics_group {
 	const char *labels; /* as Prometheus writes them, each followed by a comma */
 	const char *json;   /* the same as members of a JSON object */
+	struct ibs_exemplar slowest[IBS_EXEMPLARS];
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
 	__u64 timed[IBS_SRC_N];		      /* those of kinds of op with latencies */
@@ -26,6 +27,7 @@ struct metrics_group {
 struct metrics_packed {
 	__u64 samples;
 	const char *labels, *json;
+	unsigned char *slowest;	 /* not aligned; NULL: none */
 	unsigned char *counts;	 /* NULL: none */
 	unsigned int histograms; /* where they begin in it */
 	unsigned int room;	 /* of it */
@@ -114,6 +116,7 @@ struct metrics {
 /* Several times faster than stdio for megabytes. */
 void buf_put(struct metrics_buf *b, const char *s, size_t n);
 void buf_text(struct metrics_buf *b, const char *s);
+void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after);
 
 /* --- metrics of groups --- */
 

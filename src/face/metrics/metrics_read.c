@@ -33,6 +33,8 @@ static int take_group(void *arg, struct group *g)
 	memset(&name, 0, sizeof(name));
 	if (!other && p->groups->by & IBS_BY_CGROUP) {
 		p->src->name(p->src->arg, g, &name);
+		if (!(p->src->meta->status.flight_on & IBS_FLIGHT_SLOWEST))
+			memset(name.slowest, 0, sizeof(name.slowest));
 		if (!*name.cgroup && g->key.cgroup_id)
 			snprintf(name.cgroup, sizeof(name.cgroup), "#%llu", g->key.cgroup_id);
 		/* beyond the limits of the collector's cgroup tree */

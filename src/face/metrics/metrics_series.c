@@ -1,40 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The metrics of groups, and their numbers of series. */
 #include "metrics_private.h"
-#include "base/array.h"
+#include "base/text.h"
 #include "counts/counts.h"
 #include "table/table.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include <ibscope/fetch.h>
-
-/* --- writing text --- */
-
-void buf_put(struct metrics_buf *b, const char *s, size_t n)
-{
-	array_reserve(b->s, b->room, b->n + n);
-	memcpy(b->s + b->n, s, n);
-	b->n += n;
-}
-
-void buf_text(struct metrics_buf *b, const char *s)
-{
-	buf_put(b, s, strlen(s));
-}
-
-static void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after)
-{
-	char digits[20];
-	int n = sizeof(digits);
-
-	do
-		digits[--n] = '0' + v % 10;
-	while (v /= 10);
-	buf_text(b, before);
-	buf_put(b, digits + n, sizeof(digits) - n);
-	buf_text(b, after);
-}
 
 /* --- sources --- */
 
@@ -292,11 +266,34 @@ static void put_refills(struct metrics_buf *b, const struct metrics *m,
 
 /* --- histogram --- */
 
+/*
+ * The slowest sample of a bucket that is in a recording. The file, the CPU and the latency find it there; who may not
+ * read the file learns nothing else about it.
+ */
+static void put_exemplar(struct metrics_buf *b, const struct metrics_group *g, enum src_form form,
+			 int src, bool fetch, unsigned int above, unsigned int to)
+{
+	const struct ibs_exemplar *e = g->slowest, *end = e + IBS_EXEMPLARS;
+	char stamp[TEXT_TIME_STAMP_SIZE], text[160];
+
+	while (e < end && (!e->time_ns || e->src >= IBS_SRC_N || e->latency <= above ||
+			   e->latency > to || first_of(form, e->src, fetch) != src))
+		e++;
+	if (e == end)
+		return;
+	snprintf(text, sizeof(text),
+		 " # {recording=\"" IBS_FLIGHT_FILE "\",cpu=\"%u\"} %u %llu.%03u",
+		 text_time_stamp(stamp, e->recording_ns), e->cpu, e->latency,
+		 e->time_ns / 1000000000, (unsigned int)(e->time_ns / 1000000 % 1000));
+	buf_text(b, text);
+}
+
 static void put_classic(struct metrics_buf *b, const struct metrics *m, const char *name,
 			enum metrics_format format, const struct metrics_group *g,
 			enum src_form form, int src, bool fetch, const struct series *s)
 {
 	const char *after = format == METRICS_TEXT ? "\"} " : ".0\"} "; /* le is a float there */
+	unsigned int above = 0;
 	__u64 below = 0;
 	int bucket = 0;
 
@@ -306,11 +303,18 @@ static void put_classic(struct metrics_buf *b, const struct metrics *m, const ch
 		put_name(b, name, "_bucket", g);
 		put_src(b, form, src, fetch);
 		buf_number(b, "le=\"", m->opts.edges[i], after);
-		buf_number(b, "", below, "\n");
+		buf_number(b, "", below, "");
+		if (format != METRICS_TEXT)
+			put_exemplar(b, g, form, src, fetch, above, m->opts.edges[i]);
+		buf_text(b, "\n");
+		above = m->opts.edges[i];
 	}
 	put_name(b, name, "_bucket", g);
 	put_src(b, form, src, fetch);
-	buf_number(b, "le=\"+Inf\"} ", s->valid, "\n");
+	buf_number(b, "le=\"+Inf\"} ", s->valid, "");
+	if (format != METRICS_TEXT)
+		put_exemplar(b, g, form, src, fetch, above, UINT_MAX);
+	buf_text(b, "\n");
 	for (int count = 0; count < 2; count++) {
 		put_name(b, name, count ? "_count" : "_sum", g);
 		put_src(b, form, src, fetch);
