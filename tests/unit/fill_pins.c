@@ -5,7 +5,7 @@
  * container go up once a second, as if something did.
  *
  * With the other words the containers have loads of a known mix for ten minutes, and from then on the first one has
- * the same, DRAM that takes half as long again, or half of its local DRAM on another node.
+ * the same, DRAM that takes half as long again, or half of its local DRAM on another node. SIGUSR1 makes `same` `slower`.
  */
 #include "base/clock.h"
 #include "counts/counts.h"
@@ -188,6 +188,7 @@ int main(int argc, char **argv)
 	const char *why;
 	__u64 *series, samples = 0;
 	sigset_t set;
+	int signal;
 
 	if (!groups || slots <= groups) {
 		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS [grow|same|slower|remote]]\n");
@@ -196,6 +197,7 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, IBS_CAPS_ZEN4);
 	meta_layout = (struct ibs_meta_layout){
@@ -251,22 +253,25 @@ int main(int argc, char **argv)
 		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
 		pins_write_end(&meta->seq);
-		if (!grow && !story)
-			continue;
-		/* readers wait while this is odd, as while groups are folded */
-		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
-		for (__u32 slot = 1; slot <= groups; slot++) {
-			__u64 *words = series + (size_t)slot * layout.words;
+		if (grow || story) {
+			/* readers wait while this is odd, as while groups are folded */
+			__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
+			for (__u32 slot = 1; slot <= groups; slot++) {
+				__u64 *words = series + (size_t)slot * layout.words;
 
-			samples +=
-				story ? tell_second(words, slot == 1 ? story : "same")
-				      : grow_slot(words, slot, meta->status.time_ns / 1000000000);
+				samples += story ? tell_second(words, slot == 1 ? story : "same")
+						 : grow_slot(words, slot,
+							     meta->status.time_ns / 1000000000);
+			}
+			__atomic_store_n(&state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED], samples,
+					 __ATOMIC_SEQ_CST);
+			__atomic_store_n(&state->cpu[0].seen, samples, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
 		}
-		__atomic_store_n(&state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED], samples,
-				 __ATOMIC_SEQ_CST);
-		__atomic_store_n(&state->cpu[0].seen, samples, __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
-	} while (sigtimedwait(&set, NULL, &second) < 0);
+		signal = sigtimedwait(&set, NULL, &second);
+		if (signal == SIGUSR1)
+			story = "slower";
+	} while (signal < 0 || signal == SIGUSR1);
 	pins_remove(pins);
 	pins_close(pins);
 	return 0;

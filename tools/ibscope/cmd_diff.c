@@ -11,8 +11,9 @@
 #include <math.h>
 #include <time.h>
 
-#define ROUNDS	 COMPARE_ROUNDS
-#define WINDOW_S 600
+#define ROUNDS	      COMPARE_ROUNDS
+#define WINDOW_S      600
+#define EXPORTER_PORT 9950
 
 struct cmd {
 	struct sampling_opts sampling;
@@ -23,7 +24,7 @@ struct cmd {
 	struct screen screen;
 	const char *expr[COMPARE_SIDES];
 	bool has_per, incomplete;
-	const char *prometheus, *html;
+	const char *prometheus, *exporter, *html;
 	struct diff_window window[COMPARE_SIDES];
 	unsigned int n_at;
 	double window_s;
@@ -67,6 +68,28 @@ static int set_per(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
+/* The last time that clocks here showed HH:MM. Return: NAN if it is no such text. */
+static double last_time_of_day(const char *text)
+{
+	const time_t now = time(NULL);
+	struct tm tm;
+	const char *rest;
+	time_t at;
+
+	localtime_r(&now, &tm);
+	tm.tm_sec = 0;
+	rest = strptime(text, "%H:%M:%S", &tm) ?: strptime(text, "%H:%M", &tm);
+	if (!rest || *rest)
+		return NAN;
+	tm.tm_isdst = -1;
+	at = mktime(&tm);
+	if (at <= now)
+		return at;
+	tm.tm_mday--;
+	tm.tm_isdst = -1;
+	return mktime(&tm);
+}
+
 /* Seconds since 1970; a time of day without a zone is local. Return: NAN if it is none. */
 static double parse_time(const char *text)
 {
@@ -91,7 +114,7 @@ static double parse_time(const char *text)
 		if (rest && (!*rest || !strcmp(rest, "Z")))
 			return *rest ? timegm(&tm) : mktime(&tm);
 	}
-	return NAN;
+	return last_time_of_day(text);
 }
 
 static int set_at(void *ctx, const char *arg, struct err *err)
@@ -103,6 +126,7 @@ static int set_at(void *ctx, const char *arg, struct err *err)
 		return err_set(
 			err, -EINVAL,
 			"--at: invalid time '%s': must be seconds since 1970, a time such as "
+			"03:11, "
 			"2026-11-24T03:11 or 2026-11-24T03:11:00Z, a duration ago such as -1h, or "
 			"now",
 			arg);
@@ -126,12 +150,14 @@ static const struct option_row diff_options[] = {
 	  "keys of what a cause is, such as src,op; default src, of ibs_fetch fetch", set_causes },
 	{ "prometheus", 0, "URL", "compare two windows of what a Prometheus server has scraped",
 	  OPTION_WORD(struct cmd, prometheus) },
+	{ "exporter", 0, "URL", "compare two windows of the history that an ibscope-exporter keeps",
+	  OPTION_WORD(struct cmd, exporter) },
 	{ "at", 0, "TIME",
-	  "end of the window of A; the second one, of B: such as -1d, 2026-11-24T03:11", set_at },
+	  "end of the window of A; the second one, of B: such as -1d, 03:11, 2026-11-24T03:11",
+	  set_at },
 	{ "window", 0, "TIME", "length of both windows; default 10m",
-	  OPTION_DURATION(struct cmd, window_s, 30, 30 * 86400) },
-	{ "match", 0, "LABELS",
-	  "only series with these labels, as in PromQL: 'instance=\"db-07:9950\"'",
+	  OPTION_DURATION(struct cmd, window_s, 10, 30 * 86400) },
+	{ "match", 0, "LABELS", "only series with these labels, as in PromQL: 'container=\"web\"'",
 	  OPTION_WORD(struct cmd, window[0].match) },
 	{ "html", 0, "FILE", "write one page, with latencies over time and changes of callers",
 	  OPTION_WORD(struct cmd, html) },
@@ -144,7 +170,8 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope diff [options] A B\n"
 		   "       ibscope diff [options] --a EXPR --b EXPR FILE\n"
-		   "       ibscope diff [options] --prometheus URL --at TIME --at TIME\n\n"
+		   "       ibscope diff [options] --prometheus URL | --exporter URL --at TIME --at "
+		   "TIME\n\n"
 		   "Say by how much B waits more than A, for which causes, and where. A and B are "
 		   "recordings, or files\nof `hist --json` or `ctl snapshot --json`. The causes "
 		   "add up "
@@ -158,24 +185,43 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "usage.\n");
 }
 
-static int check_windows(struct cmd *c, struct err *err)
+/* The server that is asked for windows; NULL: none. */
+static const char *server_of(const struct cmd *c)
 {
-	static const enum label by[] = { LABEL_CONTAINER, LABEL_CGROUP };
+	return c->prometheus ?: c->exporter;
+}
 
-	if (!c->prometheus)
-		return err_set(err, -EINVAL, "--at needs --prometheus URL");
-	if (strncmp(c->prometheus, "http://", 7) && strncmp(c->prometheus, "https://", 8))
-		return err_set(
-			err, -EINVAL,
-			"--prometheus: invalid URL '%s': must be as in http://localhost:9090",
-			c->prometheus);
+static int check_server(const struct cmd *c, struct err *err)
+{
+	const char *option = c->prometheus ? "--prometheus" : "--exporter", *url = server_of(c);
+
+	if (!url)
+		return err_set(err, -EINVAL, "--at needs --prometheus URL or --exporter URL");
+	if (c->prometheus && c->exporter)
+		return err_set(err, -EINVAL, "--prometheus excludes --exporter");
+	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+		return err_set(err, -EINVAL,
+			       "%s: invalid URL '%s': must be as in http://localhost:%d", option,
+			       url, c->prometheus ? 9090 : EXPORTER_PORT);
 	if (c->n_at != COMPARE_SIDES || c->in.input.n_files || c->expr[0] || c->expr[1])
 		return err_set(
 			err, -EINVAL,
-			"--prometheus: give --at twice, for A and for B, and neither files nor "
-			"--a and --b");
+			"%s: give --at twice, for A and for B, and neither files nor --a and "
+			"--b",
+			option);
+	return c->exporter ? diff_history_match(c->window[0].match ?: "", err) : 0;
+}
+
+static int check_windows(struct cmd *c, struct err *err)
+{
+	/* containers last, as the last key has a column even if no row has it */
+	static const enum label by[] = { LABEL_CGROUP, LABEL_CONTAINER };
+	int ret = check_server(c, err);
+
+	if (ret)
+		return ret;
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
-		c->window[s].url = c->prometheus;
+		c->window[s].url = server_of(c);
 		c->window[s].seconds = c->window_s ?: WINDOW_S;
 		c->window[s].from_s -= c->window[s].seconds;
 		c->window[s].match = c->window[0].match ?: "";
@@ -199,7 +245,7 @@ static int check(void *cmd, struct err *err)
 	c->diff.html = c->html;
 	if (c->html && (c->view.format || c->view.top))
 		return err_set(err, -EINVAL, "--html excludes --csv, --json, --markdown and --top");
-	if (c->prometheus || c->n_at)
+	if (server_of(c) || c->n_at)
 		return check_windows(c, err);
 	if (c->in.input.from_option && want == 2)
 		return err_set(err, -EINVAL, "-i: diff takes two files as arguments, A and B");
@@ -287,9 +333,10 @@ static int read_window(struct cmd *c, enum compare_side side, struct err *err)
 	strftime(c->until[side], sizeof(c->until[side]), "until %Y-%m-%dT%H:%M:%SZ", &tm);
 	c->diff.metric =
 		sampling_of_fetch(&c->sampling) ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
-	c->diff.about[side].file = c->prometheus;
+	c->diff.about[side].file = server_of(c);
 	c->diff.about[side].selection = c->until[side];
-	return diff_add_window(&c->diff, side, &c->window[side], err);
+	return (c->exporter ? diff_add_history : diff_add_window)(&c->diff, side, &c->window[side],
+								  err);
 }
 
 static int read_side(struct cmd *c, enum compare_side side, struct err *err)
@@ -299,7 +346,7 @@ static int read_side(struct cmd *c, enum compare_side side, struct err *err)
 
 	c->diff.about[side].file = file;
 	c->diff.about[side].selection = c->expr[side];
-	if (c->prometheus)
+	if (server_of(c))
 		return read_window(c, side, err);
 	if (!diff_is_counts(file))
 		return read_recording(c, side, err);
@@ -337,7 +384,7 @@ static int read_with_any_unit(struct cmd *c, struct err *err)
 			       "--per %s: a side does not say for how many ops its samples stand; "
 			       "use --per access",
 			       diff_per_name(c->diff.per));
-	if (!strcmp(file_of(c, 0), "-") || !strcmp(file_of(c, 1), "-"))
+	if (!server_of(c) && (!strcmp(file_of(c, 0), "-") || !strcmp(file_of(c, 1), "-")))
 		return err_set(err, -EINVAL, "standard input has no periods; use --per access");
 	c->diff.per = DIFF_PER_ACCESS;
 	return read_all(c, err);
@@ -345,7 +392,7 @@ static int read_with_any_unit(struct cmd *c, struct err *err)
 
 static int choose_keys(struct cmd *c, struct err *err)
 {
-	for (unsigned int s = 0; s < COMPARE_SIDES && !c->prometheus; s++)
+	for (unsigned int s = 0; s < COMPARE_SIDES && !server_of(c); s++)
 		if (diff_is_counts(file_of(c, s)))
 			return diff_keys_of_counts(&c->diff, file_of(c, s), err);
 	return 0;
@@ -360,7 +407,7 @@ static void print_next(const struct cmd *c, const struct compare_result *r, FILE
 	const char *cause =
 		r->n_findings ? compare_cause_name(c->diff.compare, r->term[0].cause) : "";
 
-	if (c->view.format || c->prometheus || !r->n_findings ||
+	if (c->view.format || server_of(c) || !r->n_findings ||
 	    diff_is_counts(file_of(c, COMPARE_A)) || diff_is_counts(file_of(c, COMPARE_B)))
 		return;
 	for (unsigned int k = 0; k < c->diff.n_by && r->n_row_findings; k++)

@@ -74,7 +74,20 @@ struct diff_window {
 int diff_add_window(struct diff *d, enum compare_side side, const struct diff_window *w,
 		    struct err *err);
 
+/*
+ * The same of the history that an ibscope-exporter keeps, of which latencies are known, too.
+ *
+ * Return: as diff_add_recording().
+ */
+int diff_add_history(struct diff *d, enum compare_side side, const struct diff_window *w,
+		     struct err *err);
+
+/* Is @match what diff_add_history() understands? Return: 0 or -EINVAL with @err. */
+int diff_history_match(const char *match, struct err *err);
+
 /* The same, of an answer that has been received; it can be anything. */
+int diff_add_history_answer(struct diff *d, enum compare_side side, const struct diff_window *w,
+			    const char *text, size_t n, double now_s, struct err *err);
 int diff_add_answer(struct diff *d, enum compare_side side, const struct diff_window *w,
 		    const char *text, size_t n, struct err *err);
 

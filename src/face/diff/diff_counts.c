@@ -12,10 +12,11 @@
 #include <jansson.h>
 #include <math.h>
 
-#define MEMORY	  (1ULL << 30) /* as for recordings */
-#define INTERVALS 8    /* with fewer, samples are taken as independent: a block is an interval */
-#define COUNT_MAX 1e15 /* of samples: beyond it doubles are not exact */
-#define BIG_MAX	  1e24 /* of ops and cycles */
+#define MEMORY	    (1ULL << 30) /* as for recordings */
+#define INTERVALS   8	 /* with fewer, samples are taken as independent: a block is an interval */
+#define COUNT_MAX   1e15 /* of samples: beyond it doubles are not exact */
+#define BIG_MAX	    1e24 /* of ops and cycles */
+#define SECONDS_MAX 1e9
 
 struct counts {
 	FILE *f;
@@ -153,15 +154,19 @@ int diff_keys_of_counts(struct diff *d, const char *file, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
-/* A count or a sum. Return: false if it is none; null is *unknown. */
-static bool number(const json_t *j, const char *key, double max, double *out, bool *unknown)
+bool diff_add_bucket(__u64 *buckets, const json_t *edge, const json_t *n, double most, double *sum)
 {
-	const json_t *v = json_object_get(j, key);
+	const double le = json_real_value(edge), count = json_real_value(n);
+	const __u32 b = le > 0 && le <= IBS_LAT_MAX ? ibs_lat_bucket(le) : 0;
 
-	*out = json_number_value(v);
-	if (unknown)
-		*unknown = json_is_null(v);
-	return (json_is_number(v) && *out >= 0 && *out <= max) || (unknown && *unknown);
+	if (!json_is_real(edge) || !json_is_real(n) || ibs_lat_le(b) != le ||
+	    !(count >= 0 && count <= COUNT_MAX) || count != floor(count))
+		return false;
+	*sum += count;
+	if (*sum > most)
+		return false;
+	buckets[b] += count;
+	return true;
 }
 
 static bool read_buckets(const json_t *list, __u64 *buckets, double valid)
@@ -171,50 +176,60 @@ static bool read_buckets(const json_t *list, __u64 *buckets, double valid)
 	memset(buckets, 0, IBS_LAT_BUCKETS * sizeof(*buckets));
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *pair = json_array_get(list, i);
-		const json_t *edge = json_array_get(pair, 0), *n = json_array_get(pair, 1);
-		double le = json_real_value(edge), count = json_real_value(n);
-		__u32 b = le > 0 && le <= IBS_LAT_MAX ? ibs_lat_bucket(le) : 0;
 
-		if (!json_is_real(edge) || !json_is_real(n) || ibs_lat_le(b) != le ||
-		    !(count >= 0 && count <= COUNT_MAX) || count != floor(count))
+		if (!diff_add_bucket(buckets, json_array_get(pair, 0), json_array_get(pair, 1),
+				     valid, &sum))
 			return false;
-		sum += count;
-		if (sum > valid)
-			return false;
-		buckets[b] += count;
 	}
 	return sum == valid;
 }
 
-struct numbers {
-	struct compare_amount a;
-	__u64 buckets[IBS_LAT_BUCKETS];
-	bool no_ops;
-};
-
-static bool read_numbers(const json_t *series, enum diff_per per, struct numbers *out)
+static bool is_count(double v)
 {
-	double samples, valid, sum, ops, cycles;
-	bool unknown;
+	return v >= 0 && v <= COUNT_MAX && v == floor(v);
+}
 
-	if (!number(series, "samples", COUNT_MAX, &samples, NULL) ||
-	    !number(series, "valid", COUNT_MAX, &valid, NULL) || valid > samples ||
-	    samples != floor(samples) || !number(series, "sum", BIG_MAX, &sum, NULL) ||
-	    !number(series, "estimated_ops", BIG_MAX, &ops, &out->no_ops) ||
-	    !number(series, "miss_cycles", BIG_MAX, &cycles, &unknown) ||
-	    !read_buckets(json_object_get(series, "buckets"), out->buckets, valid))
-		return false;
-	out->no_ops |= unknown;
-	out->a = (struct compare_amount){
-		.samples = samples,
-		.valid = valid,
-		.base = per == DIFF_PER_ACCESS ? valid : ops,
-		.ops = per == DIFF_PER_ACCESS ? valid
-		       : samples > 0	      ? ops * valid / samples
-					      : 0,
-		.cycles = per == DIFF_PER_ACCESS ? sum : cycles,
+bool diff_numbers_good(const struct diff_numbers *n)
+{
+	return is_count(n->samples) && is_count(n->valid) && n->valid <= n->samples &&
+	       n->sum >= 0 && n->sum <= BIG_MAX && n->ops >= 0 && n->ops <= BIG_MAX &&
+	       n->cycles >= 0 && n->cycles <= BIG_MAX;
+}
+
+struct compare_amount diff_amount(const struct diff *d, const struct diff_numbers *n)
+{
+	const bool each = d->per == DIFF_PER_ACCESS;
+
+	return (struct compare_amount){
+		.samples = n->samples,
+		.valid = n->valid,
+		.base = each ? n->valid : n->ops,
+		.ops = each		? n->valid
+		       : n->samples > 0 ? n->ops * n->valid / n->samples
+					: 0,
+		.cycles = each ? n->sum : n->cycles,
 	};
-	return true;
+}
+
+/* A count or a sum. Return: false if it is neither, nor, with @unknown, null. */
+static bool number(const json_t *j, const char *key, double *out, bool *unknown)
+{
+	const json_t *v = json_object_get(j, key);
+
+	*out = json_number_value(v);
+	if (unknown)
+		*unknown |= json_is_null(v);
+	return json_is_number(v) || (unknown && json_is_null(v));
+}
+
+static bool read_numbers(const json_t *series, struct diff_numbers *n, __u64 *buckets)
+{
+	*n = (struct diff_numbers){};
+	return number(series, "samples", &n->samples, NULL) &&
+	       number(series, "valid", &n->valid, NULL) && number(series, "sum", &n->sum, NULL) &&
+	       number(series, "estimated_ops", &n->ops, &n->no_ops) &&
+	       number(series, "miss_cycles", &n->cycles, &n->no_ops) && diff_numbers_good(n) &&
+	       read_buckets(json_object_get(series, "buckets"), buckets, n->valid);
 }
 
 static __u32 cause_of(struct diff *d, const json_t *labels)
@@ -237,10 +252,12 @@ static int add_series(struct diff *d, enum compare_side side, const struct count
 {
 	const json_t *labels = json_object_get(series, "labels");
 	const char *text[LABEL_ALL];
-	struct numbers n;
+	struct diff_numbers n;
+	struct compare_amount a;
+	__u64 buckets[IBS_LAT_BUCKETS];
 	__u32 cause, row;
 
-	if (!json_is_object(labels) || !read_numbers(series, d->per, &n))
+	if (!json_is_object(labels) || !read_numbers(series, &n, buckets))
 		return err_set(err, -EBADMSG,
 			       "%s: object %zu has a series that hist does not print: counts and "
 			       "buckets must be whole, not negative, and add up",
@@ -249,18 +266,19 @@ static int add_series(struct diff *d, enum compare_side side, const struct count
 		return -EAGAIN;
 	for (unsigned int k = 0; k < d->n_by; k++)
 		text[k] = json_string_value(json_object_get(labels, label_name(d->by[k])));
+	a = diff_amount(d, &n);
 	cause = cause_of(d, labels);
 	row = compare_row(d->compare, text, d->n_by);
-	diff_heat_spread(d, side, at < 0 ? 0 : 1 + at * COMPARE_SECOND, n.buckets, &n.a);
+	diff_heat_spread(d, side, at < 0 ? 0 : 1 + at * COMPARE_SECOND, buckets, &a);
 	if (at < 0) {
-		compare_spread(d->compare, side, row, cause, &n.a, n.buckets);
+		compare_spread(d->compare, side, row, cause, &a, buckets);
 		return 0;
 	}
 	compare_at(d->compare, side, 1 + at * COMPARE_SECOND);
-	compare_add(d->compare, row, cause, &n.a);
+	compare_add(d->compare, row, cause, &a);
 	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++)
-		if (n.buckets[b])
-			compare_latency(d->compare, cause, b, n.buckets[b] * (n.a.ops / n.a.valid));
+		if (buckets[b])
+			compare_latency(d->compare, cause, b, buckets[b] * (a.ops / a.valid));
 	return 0;
 }
 
@@ -269,7 +287,7 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 	struct diff_about *about = &d->about[side];
 	struct counts c;
 	double seconds = 0, interval;
-	bool unknown, several;
+	bool unknown = false, several;
 	long n = 0;
 	int ret = open_counts(d, &c, file, err);
 
@@ -290,7 +308,8 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 		size_t i;
 
 		ret = describe(about, &c, err);
-		if (number(c.object, "interval_s", 1e9, &interval, &unknown))
+		if (number(c.object, "interval_s", &interval, &unknown) && interval >= 0 &&
+		    interval <= SECONDS_MAX)
 			seconds += interval;
 		json_array_foreach(list, i, series) if (!ret) ret =
 			add_series(d, side, &c, series, several ? n : -1, err);

@@ -10,6 +10,23 @@
 void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r);
 void diff_put_csv(FILE *f, const struct diff *d, const struct compare_result *r);
 
+/* --- counts of files and servers, which may be anything */
+
+struct json_t;
+
+struct diff_numbers {
+	double samples, valid, sum, ops, cycles;
+	bool no_ops; /* ops or cycles are unknown */
+};
+
+/* Could they be counts? */
+bool diff_numbers_good(const struct diff_numbers *n);
+struct compare_amount diff_amount(const struct diff *d, const struct diff_numbers *n);
+
+/* Add @n samples up to @edge to the buckets, and to @sum. Return: false if these are no such numbers, or there are more than @most. */
+bool diff_add_bucket(__u64 *buckets, const struct json_t *edge, const struct json_t *n, double most,
+		     double *sum);
+
 /* Where the samples of a side are from. */
 /* @width: columns of the file name, at least */
 void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,

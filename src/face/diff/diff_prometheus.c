@@ -3,6 +3,7 @@
  * A window of what a Prometheus server, or one that speaks its protocol, has scraped: counters at each step, as
  * /api/v1/query_range returns them. The answer may be anything.
  */
+#include "diff_http.h"
 #include "diff_private.h"
 
 #include "base/array.h"
@@ -13,10 +14,6 @@
 #include <jansson.h>
 #include <math.h>
 
-#define CONNECT_S   5L
-#define TIMEOUT_S   60L
-#define ANSWER_MAX  (256UL << 20) /* bytes */
-#define MEMORY	    (2ULL << 30)
 #define STEPS	    30 /* of a window, at most */
 #define STEP_MIN_S  1.0
 #define COUNTER_MAX 1e18
@@ -31,73 +28,6 @@ static const struct source {
 	{ "ibs_fetch", "fetch_lat", "ibscope_fetch_latency_cycles", "ibscope_fetch_samples_total",
 	  "ibscope_estimated_fetches_total", "fetch", REPORT_FETCHES },
 };
-
-/* --- HTTP */
-
-struct answer {
-	char *text;
-	size_t n, room;
-	bool too_long;
-};
-
-static size_t keep(char *data, size_t size, size_t n, void *arg)
-{
-	struct answer *a = arg;
-
-	if (n * size > ANSWER_MAX - a->n) {
-		a->too_long = true;
-		return 0;
-	}
-	array_reserve(a->text, a->room, a->n + n * size + 1);
-	memcpy(a->text + a->n, data, n * size);
-	a->n += n * size;
-	a->text[a->n] = 0;
-	return n * size;
-}
-
-static void set_options(CURL *curl, const char *url, const char *fields, struct answer *a)
-{
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, fields);
-	/* follow no redirects: send credentials only to the given server */
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "ibscope/" IBSCOPE_VERSION);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
-}
-
-/* Return: 0 and the answer, which the caller frees; or a negative errno with @err. */
-static int post(const char *url, const char *fields, struct answer *a, struct err *err)
-{
-	char why[CURL_ERROR_SIZE] = "";
-	CURL *curl = curl_easy_init();
-	long status = 0;
-	CURLcode code;
-
-	if (!curl)
-		return err_set(err, -ENOMEM, "out of memory for an HTTP request");
-	set_options(curl, url, fields, a);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-	code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_cleanup(curl);
-	if (a->too_long)
-		return err_set(
-			err, -EFBIG,
-			"%s: the answer is longer than %lu MiB; choose a shorter --window, or "
-			"fewer series with --match",
-			url, ANSWER_MAX >> 20);
-	if (code)
-		return err_set(err, -EIO, "%s: %s", url, *why ? why : curl_easy_strerror(code));
-	if (status != 200 && status != 400 && status != 422) /* those have an error in JSON */
-		return err_set(err, -EIO, "%s: the server answers %ld", url, status);
-	return 0;
-}
 
 /* --- counters */
 
@@ -314,21 +244,22 @@ int diff_add_window(struct diff *d, enum compare_side side, const struct diff_wi
 		    struct err *err)
 {
 	const struct source *s = &sources[ibs_metric_of_fetch(d->metric)];
-	struct answer a = {};
+	struct diff_answer a = {};
 	char *url, *fields, *query, *escaped;
 	CURL *curl = curl_easy_init();
 	double step;
 	unsigned int steps = steps_of(w, &step);
 	int ret;
 
-	rlimit_memory(MEMORY);
+	rlimit_memory(DIFF_ANSWER_MEMORY);
 	query = xasprintf("{__name__=~\"%s_(sum|count)|%s|%s\"%s%s}", s->latency, s->samples,
 			  s->ops, *w->match ? "," : "", w->match);
 	escaped = curl_easy_escape(curl, query, 0);
 	fields = xasprintf("query=%s&start=%.3f&end=%.3f&step=%.3f", escaped, w->from_s,
 			   w->from_s + steps * step, step);
 	url = xasprintf("%s/api/v1/query_range", w->url);
-	ret = post(url, fields, &a, err) ?: diff_add_answer(d, side, w, a.text, a.n, err);
+	ret = diff_http(url, fields, "a shorter --window, or fewer series with --match", &a, err)
+		      ?: diff_add_answer(d, side, w, a.text, a.n, err);
 	curl_free(escaped);
 	curl_easy_cleanup(curl);
 	free(query);

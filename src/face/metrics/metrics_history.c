@@ -4,8 +4,8 @@
 #include "base/std.h"
 #include "base/u64_map.h"
 #include "history_piece.h"
+#include "history_row.h"
 #include "metrics_base.h"
-#include "table/table.h"
 
 #include <math.h>
 
@@ -36,6 +36,7 @@ struct metrics_history {
 	/* ids of the groups whose names are in the pieces of this epoch, by hash of the labels */
 	struct u64_map ids;
 	__u32 next_id;
+	char *about; /* what the pieces of this epoch count, as history_about() has it */
 	struct base_work work;
 };
 
@@ -65,6 +66,7 @@ void metrics_history_close(struct metrics_history *h)
 	for (int i = 0; i < METRICS_EVENTS; i++)
 		base_drop(&h->base[i]);
 	u64_map_free(&h->ids);
+	free(h->about);
 	free(h);
 }
 
@@ -124,8 +126,12 @@ static void drop_oldest(struct metrics_history *h)
 
 static void begin_piece(struct metrics_history *h)
 {
-	if (epoch_of(h, h->number) != epoch_of(h, h->number + 1))
-		u64_map_free(&h->ids), h->ids = (struct u64_map){};
+	if (epoch_of(h, h->number) != epoch_of(h, h->number + 1)) {
+		u64_map_free(&h->ids);
+		h->ids = (struct u64_map){};
+		free(h->about);
+		h->about = NULL;
+	}
 	h->number++;
 }
 
@@ -151,6 +157,7 @@ struct interval {
 	double begin_s, end_s;
 	bool partial; /* the collector did not run all the time */
 	unsigned int n_events;
+	char *about; /* NULL: as in the interval before */
 	struct base_event event[METRICS_EVENTS];
 	/* names that are new in this epoch */
 	struct new_name {
@@ -161,48 +168,6 @@ struct interval {
 	size_t n_names, names_room;
 	__u64 left_out;
 };
-
-static void put_source(struct json_writer *w, const char *name, const struct series *s)
-{
-	json_begin_array(w, name);
-	json_put_u64(w, NULL, s->samples);
-	json_put_u64(w, NULL, s->valid);
-	json_put_u64(w, NULL, s->sum);
-	json_put_u64(w, NULL, s->ops);
-	json_put_known(w, NULL, !isnan(series_miss_cycles(s)), series_miss_cycles(s));
-	json_begin_array(w, NULL);
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
-		if (!s->buckets[i])
-			continue;
-		json_put_u64(w, NULL, ibs_lat_le(i));
-		json_put_u64(w, NULL, s->buckets[i]);
-	}
-	json_end(w);
-	json_end(w);
-}
-
-/* @id: 0: groups without a row of their own */
-static void put_row(struct json_writer *w, __u32 id, const struct metrics_group *g, bool fetch)
-{
-	const struct tlb_counts *t = &g->tlb;
-
-	json_begin_object(w, NULL);
-	json_put_u64(w, "id", id);
-	json_begin_array(w, "tlb");
-	json_put_u64(w, NULL, t->l2_hit);
-	json_put_u64(w, NULL, t->l2_miss);
-	json_put_u64(w, NULL, t->l2_hit_ops);
-	json_put_u64(w, NULL, t->l2_miss_ops);
-	json_put_u64(w, NULL, t->refills);
-	json_put_u64(w, NULL, t->refill_cycles);
-	json_end(w);
-	json_begin_object(w, fetch ? "fetches" : "sources");
-	for (int src = 0; src < IBS_SRC_N; src++)
-		if (g->src[src].samples)
-			put_source(w, fetch ? fetch_class_name(src) : src_name(src), &g->src[src]);
-	json_end(w);
-	json_end(w);
-}
 
 static __u32 id_of(struct metrics_history *h, struct interval *in, const struct base_event *e,
 		   size_t i)
@@ -241,11 +206,11 @@ static bool put_rows(struct metrics_history *h, struct json_writer *w, struct in
 			return false;
 		if (!got)
 			continue;
-		put_row(w, id_of(h, in, e, i), &work->now, fetch);
+		history_put_row(w, id_of(h, in, e, i), &work->now, fetch);
 		done++;
 	}
 	if (work->rest.samples)
-		put_row(w, 0, &work->rest, fetch);
+		history_put_row(w, 0, &work->rest, fetch);
 	json_end(w);
 	in->left_out += e->n_active - done;
 	return true;
@@ -276,6 +241,8 @@ static char *interval_text(struct metrics_history *h, struct interval *in, size_
 	json_put_double(&w, "begin_s", in->begin_s);
 	json_put_double(&w, "end_s", in->end_s);
 	json_put_bool(&w, "partial", in->partial);
+	if (in->about)
+		json_put_raw(&w, "collector", in->about);
 	for (unsigned int event = 0; ok && event < in->n_events; event++) {
 		if (event)
 			json_begin_object(&w, "fetch");
@@ -330,6 +297,10 @@ static struct history_piece *interval_piece(struct metrics_history *h, struct in
 
 static void keep_names(struct metrics_history *h, const struct interval *in)
 {
+	if (in->about) {
+		free(h->about);
+		h->about = xstrdup(in->about);
+	}
 	for (size_t i = 0; i < in->n_names; i++)
 		u64_map_put(&h->ids, in->names[i].hash, in->names[i].id);
 }
@@ -456,6 +427,11 @@ static bool add_interval(struct metrics_history *h, const struct metrics *m)
 	if (only_increased(h, &in)) {
 		end_gap(h);
 		begin_piece(h);
+		in.about = history_about(m);
+		if (h->about && !strcmp(in.about, h->about)) {
+			free(in.about);
+			in.about = NULL;
+		}
 		p = interval_piece(h, &in);
 		keep_names(h, &in);
 		h->left_out = in.left_out;
@@ -467,6 +443,7 @@ static bool add_interval(struct metrics_history *h, const struct metrics *m)
 	for (unsigned int i = 0; i < in.n_events; i++)
 		base_event_free(&in.event[i]);
 	free(in.names);
+	free(in.about);
 	return p;
 }
 
