@@ -632,12 +632,38 @@ class Report(unittest.TestCase):
     def test_hostile_names(self):
         p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')
         self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')
-        head, table = p.stdout.split('\n\n')
+        table = p.stdout.split('\n\n')[1]
         self.assertIn('new\\x0aline', table)
         self.assertIn('bad\\xff\\xfe', table)
         self.assertIn('sémi;colon,"q"', table)
         names = {row['labels']['comm'] for row in self.report('--by', 'comm')['rows']}
         self.assertEqual(names, {None, *COMMS})
+
+    def test_intervals(self):
+        """Each estimate has an interval, in report, replay and their formats; the line below the table has the widest."""
+        widest = 0
+        rows = self.report('--by', 'src')['rows']
+        for r in rows:
+            if not r['valid']:
+                continue
+            self.assertTrue(0 < r['low'] < r['miss_cycles'] < r['high'], r)
+            self.assertTrue(0 < r['share_low'] < r['share'] < r['share_high'] < 1, r)
+            if r['valid'] >= 20:
+                widest = max(widest, (r['high'] - r['low']) / 2 / r['miss_cycles'])
+        self.assertGreater(widest, 0)
+        text = run('report', '--by', 'src', self.file).stdout
+        error = f'{100 * widest:.{int(widest < 0.1)}f}%'
+        self.assertRegex(text, rf'\n\n95% intervals of cycles: .*{re.escape(error)}(; ~ fewer than 20 samples)?\n')
+        by_src = {r['labels']['src']: r for r in rows}
+        for r in csv.DictReader(io.StringIO(run('replay', self.file, '--by', 'src', '--csv').stdout)):
+            mine = by_src[r['src']]
+            if mine['valid']:
+                # from buckets rather than latencies, and with the number of all samples
+                self.assertAlmostEqual(float(r['low']) / mine['low'], 1, delta=0.06)
+                self.assertAlmostEqual(float(r['high']) / mine['high'], 1, delta=0.06)
+                self.assertAlmostEqual(float(r['share_low']) / mine['share_low'], 1, delta=0.02)
+        for r in json.loads(run('replay', self.file, '--by', 'src', '--json').stdout)['series']:
+            self.assertEqual(r['high'] is None, not r['valid'])
 
     def test_csv(self):
         p = run('report', self.file, '--csv', '--by', 'comm,cgroup')

@@ -6,6 +6,7 @@
 #ifndef IBSCOPE_REPORT_H
 #define IBSCOPE_REPORT_H
 
+#include "base/estimate.h"
 #include "rows/rows.h"
 #include "symbols/symbols.h"
 #include "table/columns.h"
@@ -168,6 +169,7 @@ struct report_row {
 	__u64 missed, blocking, exposed, unexposed;
 	/* physical pages; 0: unknown, or several rows. Those whose nodes are known, and report_cells.c */
 	__u32 pages, placed, misplaced;
+	struct estimate waits;	  /* of `cycles` */
 	double price;		  /* see report_cells.c; NAN: no local memory to compare with */
 	double imbalance;	  /* see report_cells.c; NAN: of no ranks */
 	__u32 busiest;		  /* the rank with the most */

@@ -169,6 +169,7 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 	if (w.lat > s->max)
 		s->max = w.lat;
 	s->cycles += w.cycles;
+	estimate_add(&s->waits, w.cycles);
 	if (ev->kind == TRACE_SAMPLE_FETCH)
 		add_fetch_place(s, &ev->sample.fetch, w.cycles);
 	else

@@ -18,12 +18,18 @@
 	X(VALID, "valid", 0, 0, r->valid, "samples with a valid latency")                        \
 	X(CYCLES, "miss_cycles", 0, 0, if_known(!r->valid || r->has_estimated, r->cycles),       \
 	  "latency x ops that a sample represents")                                              \
+	X(LOW, "low", 0, 0, interval(r).low, "lower end of the 95 % interval of miss_cycles")    \
+	X(HIGH, "high", 0, 0, interval(r).high, "upper end of it")                               \
 	X(EXPOSED, "exposed", 0, COLUMN_OF_OP, exposed(r),                                       \
 	  "estimated cycles that retirement waited for loads that missed; events of ops only")   \
 	X(BLOCKING, "blocking", COLUMN_DIGITS, COLUMN_OF_OP, ratio(r->blocking, r->missed),      \
 	  "share of the miss cycles of loads that retired as soon as their data came")           \
 	X(SHARE, "share", COLUMN_DIGITS, 0, share_of(t, r),                                      \
 	  "share of all miss cycles; of all latencies if a period is unknown")                   \
+	X(SHARE_LOW, "share_low", COLUMN_DIGITS, 0, share_interval(t, r).low,                    \
+	  "lower end of the 95 % interval of share")                                             \
+	X(SHARE_HIGH, "share_high", COLUMN_DIGITS, 0, share_interval(t, r).high,                 \
+	  "upper end of it")                                                                     \
 	X(DRAM, "dram", COLUMN_DIGITS, COLUMN_OF_OP, if_known(!fetch, ratio(r->dram, r->known)), \
 	  "share of the row's miss cycles for data from DRAM")                                   \
 	X(REMOTE, "remote", COLUMN_DIGITS, COLUMN_OF_OP,                                         \
@@ -97,6 +103,22 @@ static double share_of(const struct report_table *t, const struct report_row *r)
 
 	return if_known(r->valid, ratio(cycles ? r->cycles : r->sum,
 					cycles ? t->total.cycles : t->total.sum));
+}
+
+static const struct bounds unknown = { NAN, NAN };
+
+/* Samples that a selection left out, or a recording lacks, are not counted: rows of nearly all samples get too much. */
+static struct bounds interval(const struct report_row *r)
+{
+	return r->valid && !r->has_estimated ? unknown : estimate_interval(&r->waits, 0);
+}
+
+/* Where the period of some samples only is known, they have no common unit. */
+static struct bounds share_interval(const struct report_table *t, const struct report_row *r)
+{
+	const bool one = t->total.has_estimated || t->total.cycles == t->total.sum;
+
+	return one && r->valid ? estimate_share(&r->waits, &t->total.waits) : unknown;
 }
 
 double report_value(const struct report_table *t, const struct report_row *r, enum table_column c)

@@ -250,6 +250,7 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 					    .sum = row->sum,
 					    .ops = row->has_estimated ? row->estimated : 0 },
 				   .cycles = report_value(t, row, TABLE_CYCLES),
+				   .waits = row->waits,
 				   .value = xcalloc(TABLE_COLUMNS, sizeof(*out->value)) };
 	for (enum table_column c = 0; c < TABLE_COLUMNS; c++)
 		out->value[c] = report_value(t, row, c);
@@ -269,6 +270,20 @@ void report_print_balance(FILE *f, const struct report_table *t)
 		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
 			t->total.imbalance, t->n_ranks, t->total.busiest);
 	report_kinds_print(f, &t->kinds);
+}
+
+static void print_trust(FILE *f, const struct screen *screen, enum table_format format,
+			const struct table *view)
+{
+	char *text;
+	size_t size;
+	FILE *lines = xmemopen(&text, &size);
+
+	fputc('\n', lines);
+	table_print_trust(lines, screen, view);
+	xmemclose(lines);
+	format_lines(f, format, size > 1 ? text : "");
+	free(text);
 }
 
 static void print_text(FILE *f, const struct screen *screen, enum table_format format,
@@ -326,6 +341,7 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 		format_lines(f, format, "no samples\n");
 	else
 		format_table(f, format, screen, &view, n ? columns : NULL, n);
+	print_trust(f, screen, format, &view);
 	table_free(&view);
 }
 

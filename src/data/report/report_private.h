@@ -12,6 +12,7 @@ struct sums {
 	__u64 translated, walks, aborted;
 	__u64 cycles, known, dram, remote, hitm, stateful, cached; /* as in struct report_row */
 	__u64 missed, blocking, exposed, unexposed;		   /* as in struct report_row */
+	struct estimate waits;					   /* of `cycles` */
 	__u64 last;    /* time of the last sample, ns since 1970; 0: unknown */
 	__u64 offsets; /* bit n: byte n of the cache line */
 	__u32 cpus, threads;

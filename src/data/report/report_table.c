@@ -85,6 +85,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.cpus = s->cpus,
 		.threads = s->threads,
 		.cycles = s->cycles,
+		.waits = s->waits,
 		.known = s->known,
 		.dram = s->dram,
 		.remote = s->remote,
@@ -114,6 +115,7 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->walks += row->walks;
 	to->aborted += row->aborted;
 	to->cycles += row->cycles;
+	estimate_merge(&to->waits, &row->waits);
 	to->known += row->known;
 	to->dram += row->dram;
 	to->remote += row->remote;

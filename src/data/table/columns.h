@@ -65,6 +65,13 @@ enum {
 	  "99th percentile, cycles; needs 100 samples")                                            \
 	X(PRICE, "remote_price", "REMOTE PRICE/s", 0, CYCLES, 0, COLUMN_OF_OP, s->price,           \
 	  "miss cycles above those of the same accesses at the mean latency of local memory")      \
+	X(LOW, "low", "LOW/s", 0, CYCLES, 0, 0, table_interval(t, r).low,                          \
+	  "lower end of the 95 % interval of cycles")                                              \
+	X(HIGH, "high", "HIGH/s", 0, CYCLES, 0, 0, table_interval(t, r).high, "upper end of it")   \
+	X(SHARE_LOW, "share_low", "SHARE LOW", 0, PERCENT, 6, 0, table_share_interval(t, r).low,   \
+	  "lower end of the 95 % interval of share")                                               \
+	X(SHARE_HIGH, "share_high", "SHARE HIGH", 0, PERCENT, 6, 0,                                \
+	  table_share_interval(t, r).high, "upper end of it")                                      \
 	X(HISTOGRAM, "histogram", "", 8, BARS, 0, 0, NAN,                                          \
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                               \
 	X(TREND, "trend", "TREND", 10, BARS, 0, 0, NAN,                                            \

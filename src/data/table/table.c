@@ -19,6 +19,28 @@ double series_miss_cycles(const struct series *s)
 	return s->cycles ? (double)s->cycles : NAN;
 }
 
+struct estimate series_waits(const struct series *s)
+{
+	const double cycles = series_miss_cycles(s);
+	struct estimate e = { .sum = isnan(cycles) ? (double)s->sum : cycles };
+	double mids = 0, scale;
+
+	/* a bucket stands for its middle; all are scaled so that they have the sum of the latencies */
+	for (__u32 b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++) {
+		const double mid = (ibs_lat_le(b) + (b ? ibs_lat_le(b - 1) + 1 : 0)) / 2.0;
+
+		if (!s->buckets[b])
+			continue;
+		mids += s->buckets[b] * mid;
+		e.squares += s->buckets[b] * mid * mid;
+		e.largest = mid;
+	}
+	scale = mids > 0 ? e.sum / mids : 0;
+	e.squares *= scale * scale;
+	e.largest *= scale;
+	return e;
+}
+
 bool table_is_dram(enum ibs_src src)
 {
 	return src == IBS_SRC_DRAM || src == IBS_SRC_REMOTE_DRAM;
@@ -43,6 +65,18 @@ double table_share(const struct table *t, const struct table_row *r)
 	if (!isnan(all->cycles))
 		return all->cycles > 0 ? r->cycles / all->cycles : NAN;
 	return all->all.sum && !all->all.ops ? (double)r->all.sum / all->all.sum : NAN;
+}
+
+static const struct bounds unknown = { NAN, NAN };
+
+struct bounds table_interval(const struct table *t, const struct table_row *r)
+{
+	return isnan(r->cycles) ? unknown : estimate_interval(&r->waits, t->drawn);
+}
+
+struct bounds table_share_interval(const struct table *t, const struct table_row *r)
+{
+	return isnan(table_share(t, r)) ? unknown : estimate_share(&r->waits, &t->total.waits);
 }
 
 static double ratio(double part, double all)
@@ -92,11 +126,19 @@ static bool missed_caches(const struct series *s)
 	       s->src == (enum ibs_src)IBS_FETCH_CLASS_L3_MISS;
 }
 
+static void add_waits(struct table_row *to, const struct series *s)
+{
+	const struct estimate waits = series_waits(s);
+
+	estimate_merge(&to->waits, &waits);
+}
+
 static void add_fetch(struct table_row *to, const struct series *s)
 {
 	const double cycles = series_miss_cycles(s), part = isnan(cycles) ? s->sum : cycles;
 
 	to->cycles += cycles;
+	add_waits(to, s);
 	to->known += part;
 	to->dram += missed_caches(s) ? part : 0;
 	to->memory += s->op != (enum ibs_op_kind)IBS_FETCH_ITLB_UNKNOWN ? s->samples : 0;
@@ -113,6 +155,7 @@ static void add(struct table_row *to, const struct series *s)
 	double part = isnan(cycles) ? s->sum : cycles;
 
 	to->cycles += cycles;
+	add_waits(to, s);
 	if (s->src > IBS_SRC_NONE) {
 		to->known += part;
 		to->dram += table_is_dram(s->src) ? part : 0;
@@ -138,6 +181,7 @@ static void add_row(struct table_row *to, const struct table_row *r)
 			(r->known > 0 ? r->remote * r->known : 0);
 
 	to->cycles += r->cycles;
+	estimate_merge(&to->waits, &r->waits);
 	to->cached += r->cached;
 	to->walks += r->walks;
 	to->memory += r->memory;
@@ -397,6 +441,7 @@ void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels
 			       .joined = labels & TABLE_JOINED,
 			       .metric = metric,
 			       .seconds = s->time_ns / 1e9,
+			       .drawn = s->ledger.pmu_exact ? s->ledger.pmu_samples : 0,
 			       .sort = sort };
 	snapshot_prices(s, metric);
 	for (size_t i = 0; i < s->n_groups; i++)

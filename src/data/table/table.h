@@ -8,6 +8,7 @@
 #ifndef IBSCOPE_TABLE_H
 #define IBSCOPE_TABLE_H
 
+#include "base/estimate.h"
 #include "columns.h"
 #include "rows/rows.h"
 #include "counts/snapshot.h"
@@ -22,6 +23,7 @@ struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */
 	struct series all;	/* all sources and ops; its src and op are not valid */
 	double cycles;		/* miss cycles; NAN: unknown */
+	struct estimate waits;	/* of miss cycles, or of latencies if the ops are unknown */
 	double dram, remote;	/* shares of miss cycles with a known source, 0 to 1; NAN: none */
 	/* for ibs_fetch, `dram` is the share that missed the L3, or L2 before Zen 4 */
 	double known; /* miss cycles (or latencies) with a known source */
@@ -45,6 +47,7 @@ struct table {
 	bool joined;	 /* name[0] is the container, else the cgroup; the only name */
 	enum ibs_metric metric;
 	double seconds;	  /* 0: unknown; miss cycles are then sums */
+	double drawn;	  /* samples, whatever became of them; 0: unknown */
 	size_t n, n_rest; /* rows, and number of groups in rest */
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
@@ -141,6 +144,15 @@ bool table_is_remote(enum ibs_src src);
 
 /* Miss cycles of one series; NAN if the ops are unknown. */
 double series_miss_cycles(const struct series *s);
+/* The same, or latencies if the ops are unknown, with what their interval needs. */
+struct estimate series_waits(const struct series *s);
+
+/* Intervals of 95 % of a row's miss cycles, or of their share. */
+struct bounds table_interval(const struct table *t, const struct table_row *r);
+struct bounds table_share_interval(const struct table *t, const struct table_row *r);
+
+/* In a line, how far the miss cycles of the rows are to be trusted. */
+void table_print_trust(FILE *f, const struct screen *screen, const struct table *t);
 
 /**
  * table_print() - print the table as text

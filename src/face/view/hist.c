@@ -15,7 +15,7 @@
 
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
-#define OTHER_LINES    12 /* with what to do next and the prompt */
+#define OTHER_LINES    13 /* with what to do next and the prompt */
 #define RECORDED_LINES 2
 
 static const struct {
@@ -180,6 +180,7 @@ static void print_below(FILE *f, const struct screen *screen, const struct hist_
 	fputc('\n', f);
 	ledger_print(f, &interval->ledger);
 	fputc('\n', f);
+	table_print_trust(f, screen, t);
 	print_pmu(f, &interval->pmu);
 	if (info->recorded)
 		print_recorded(f, info->recorded);
@@ -274,10 +275,13 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	table_free(&t);
 }
 
-static void put_row(struct json_writer *w, const struct row *r, const struct label_order *order)
+static void put_row(struct json_writer *w, const struct row *r, const struct label_order *order,
+		    double drawn)
 {
 	const struct series *s = &r->series;
 	const double cycles = series_miss_cycles(s);
+	const struct estimate waits = series_waits(s);
+	const struct bounds b = estimate_interval(&waits, drawn);
 
 	json_begin_object(w, NULL);
 	json_begin_object(w, "labels");
@@ -291,6 +295,8 @@ static void put_row(struct json_writer *w, const struct row *r, const struct lab
 	json_put_u64(w, "sum", s->sum);
 	json_put_known(w, "estimated_ops", s->ops, s->ops);
 	json_put_double(w, "miss_cycles", cycles);
+	json_put_double(w, "low", isnan(cycles) ? cycles : b.low);
+	json_put_double(w, "high", isnan(cycles) ? cycles : b.high);
 	json_put_double(w, "remote_price", rint(s->price) + 0.0);
 	if (s->open_n) {
 		json_begin_object(w, "open_requests");
@@ -358,7 +364,8 @@ static void print_json(FILE *f, const struct hist_info *info, struct snapshot *i
 		put_recorded(&w, info->recorded);
 	json_begin_array(&w, "series");
 	for (size_t i = 0; i < rows->n; i++)
-		put_row(&w, &rows->row[i], order);
+		put_row(&w, &rows->row[i], order,
+			interval->ledger.pmu_exact ? interval->ledger.pmu_samples : 0);
 	json_finish(&w);
 }
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "estimate.h"
+
+#include <math.h>
+
+#define Z 1.959964 /* standard deviations that 95 % of a normal distribution lie within */
+
+/* The heavy sample that was not drawn, in largest weights. Chosen by coverage: 0 is too few, 1 too many. */
+#define UNSEEN 0.5
+
+void estimate_add(struct estimate *e, double weight)
+{
+	e->sum += weight;
+	e->squares += weight * weight;
+	e->largest = fmax(e->largest, weight);
+}
+
+void estimate_merge(struct estimate *to, const struct estimate *e)
+{
+	to->sum += e->sum;
+	to->squares += e->squares;
+	to->largest = fmax(to->largest, e->largest);
+}
+
+/*
+ * A bound of the mean of a Poisson distribution, of which @n was drawn, by Wilson and Hilferty's cube
+ * (1931); @n need not be whole.
+ */
+static double poisson_bound(double n, double z)
+{
+	return n * pow(fmax(1 - 1 / (9 * n) + z / (3 * sqrt(n)), 0), 3);
+}
+
+/* The sum behaves like a Poisson number of equal weights, squares / sum (Fay and Feuer, 1997). */
+static double bound(double sum, double squares, double z)
+{
+	return squares > 0 ? squares / sum * poisson_bound(sum * sum / squares, z) : sum;
+}
+
+struct bounds estimate_interval(const struct estimate *e, double drawn)
+{
+	const double known = drawn > 0 ? e->sum * e->sum / drawn : 0;
+	const double squares = fmax(e->squares - known, 0);
+	const double unseen = e->squares > 0 ? UNSEEN * e->largest * squares / e->squares : 0;
+
+	if (!(e->sum > 0))
+		return (struct bounds){ e->sum < 0 ? NAN : e->sum, NAN };
+	return (struct bounds){
+		bound(e->sum, squares, -Z),
+		squares > 0 ? bound(e->sum + unseen, squares + unseen * e->largest, Z) : e->sum,
+	};
+}
+
+struct bounds estimate_share(const struct estimate *part, const struct estimate *all)
+{
+	const double rest = all->sum - part->sum, share = part->sum / all->sum;
+	double error, odds;
+
+	if (!(all->sum > 0) || !(part->sum >= 0))
+		return (struct bounds){ NAN, NAN };
+	if (!(part->sum > 0))
+		return (struct bounds){ 0, NAN };
+	/* by rounding */
+	if (!(rest > 1e-9 * all->sum))
+		return (struct bounds){ share, share };
+	/* the logarithm of the odds is nearly normal, and its error does not depend on the number drawn */
+	error = Z * sqrt(part->squares / (part->sum * part->sum) +
+			 fmax(all->squares - part->squares, 0) / (rest * rest));
+	odds = log(part->sum / rest);
+	return (struct bounds){ 1 / (1 + exp(error - odds)), 1 / (1 + exp(-error - odds)) };
+}
+
+double estimate_error(const struct estimate *e, double drawn)
+{
+	const struct bounds i = estimate_interval(e, drawn);
+
+	return e->sum > 0 ? (i.high - i.low) / 2 / e->sum : (double)NAN;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How far estimates are to be trusted. */
+#include "table.h"
+
+#include <math.h>
+
+static void put_error(FILE *f, const struct screen *screen, double error)
+{
+	fprintf(f, "%s%.*f%%", screen->utf8 ? "±" : "+-", error < 0.1, 100 * error);
+}
+
+void table_print_trust(FILE *f, const struct screen *screen, const struct table *t)
+{
+	double first = NAN, most = NAN;
+	bool weak = false;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct table_row *r = &t->row[i];
+		const double error = estimate_error(&r->waits, t->drawn);
+
+		if (table_is_weak(r->all.valid)) {
+			weak |= r->all.valid > 0;
+			continue;
+		}
+		first = isnan(first) ? error : first;
+		most = fmax(most, error);
+	}
+	if (isnan(first)) {
+		if (weak)
+			fprintf(f,
+				"every row has fewer than %d samples with a latency: sample "
+				"longer\n",
+				TABLE_FEW);
+		return;
+	}
+	fputs("95% intervals of cycles: ", f);
+	put_error(f, screen, first);
+	if (most > first) {
+		fputs(" (first row) to ", f);
+		put_error(f, screen, most);
+	}
+	if (weak)
+		fprintf(f, "; ~ fewer than %d samples", TABLE_FEW);
+	fputc('\n', f);
+}
