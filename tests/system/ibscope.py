@@ -161,7 +161,7 @@ while True:
 
 
 def wait_sampling(p):
-    """Wait until a program with --source sim reports that it samples; return its messages."""
+    """Wait until a program with --source sim reports that it samples, as hist and top do with -v; return its messages."""
     said = ''
     while 'SIMULATED' not in said:
         line = p.stderr.readline()

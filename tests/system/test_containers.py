@@ -85,7 +85,7 @@ class Containers(unittest.TestCase):
         self.busy.append(Busy(CPUS[cpu % len(CPUS)], cgroup, share=0.12))
         return cgroup
 
-    def start(self, *args, command=('hist', '--json')):
+    def start(self, *args, command=('hist', '-v', '--json')):
         self.program = subprocess.Popen(
             ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /var/log && exec "$@"', self.log,
              ibscope.IBSCOPE, *command, *SIM, *args],

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -101,6 +102,23 @@ class HistCommand(unittest.TestCase):
             p, _ = self.sim('--', *command)
             self.assertEqual(p.returncode, status, p.stderr)
             self.assertEqual('error' in p.stderr, status in (126, 127), p.stderr)
+
+    def test_head(self):
+        """On a terminal: what it waits for, erased; two lines, then the table; messages about itself only with -v."""
+        for verbose in (), ('-v',):
+            with self.subTest(verbose=verbose):
+                command = shlex.join([IBSCOPE, 'hist', '--source', 'sim', '-c', '1000000', *verbose, '0.5', '1'])
+                p = subprocess.run(['script', '-qec', command, '/dev/null'], capture_output=True, stdin=subprocess.DEVNULL,
+                                   env={**os.environ, 'TERM': 'xterm', 'LC_ALL': 'C.UTF-8', 'IBSCOPE_PAGER': 'cat'}, timeout=60)
+                self.assertEqual(p.returncode, 0, p.stdout)
+                before, waiting, after = p.stdout.decode().replace('\r\n', '\n').split('\r\x1b[K', 2)
+                self.assertEqual(waiting.splitlines()[0], 'sampling, result in 0.5 s; Ctrl-C prints what there is by then')
+                self.assertEqual(b'kernel memory' in p.stdout, bool(verbose), p.stdout)
+                lines = after.splitlines()
+                self.assertEqual(lines[0], 'SIMULATED samples, not measurements')
+                self.assertRegex(lines[1], r'^\d\.\d s on \d+ CPUs?, ibs_op/cnt_ctl=1/, period 1,000,\d+$')
+                self.assertEqual(lines[2], '')
+                self.assertRegex(lines[3], '^(\x1b\\[1m)?CONTAINER ')
 
     def test_bad(self):
         p = run('hist', '--')

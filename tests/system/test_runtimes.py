@@ -635,7 +635,7 @@ class Runtimes(unittest.TestCase):
 
     def check_rename(self, r, old, new):
         """A running collector sees it."""
-        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', *SIM, '--by', 'container', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '-v', '--json', *SIM, '--by', 'container', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             ibscope.wait_sampling(p)
             seen = lambda: {s['labels']['container'] for s in json.loads(p.stdout.readline())['series']}

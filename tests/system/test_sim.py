@@ -145,7 +145,7 @@ class Sim(unittest.TestCase):
         self.assertGreater(n[a.path, str(cpus[0])] + n[b.path, str(cpus[1])], 0.02 * total)
 
     def test_cgroup_that_died_keeps_its_path(self):
-        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '-c', '100000', '--json',
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '-v', '--source', 'sim', '-c', '100000', '--json',
                               '--by', 'cgroup', '--cgroup-hierarchy', 'v2'],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_sampling(p)
@@ -190,7 +190,7 @@ class Sim(unittest.TestCase):
         """--follow selects a shell and the children that it starts later, but not another new process."""
         p = subprocess.Popen(['sh', '-c', f'read x; for i in 1 2 3; do {sys.executable} -c "while True: pass" & done; '
                               'wait'], start_new_session=True, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        sampler = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '-p', str(p.pid),
+        sampler = subprocess.Popen([ibscope.IBSCOPE, 'hist', '-v', '--json', '--source', 'sim', '-c', '100000', '-p', str(p.pid),
                                     '--follow', '--by', 'pid,comm'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_sampling(sampler)
         other = Busy(CPUS[0])
@@ -254,7 +254,7 @@ class Sim(unittest.TestCase):
 
     def test_interrupt_prints_the_interval(self):
         for sig in (signal.SIGINT, signal.SIGTERM):
-            p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json'],
+            p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '-v', '--source', 'sim', '--json'],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             wait_sampling(p)
             busy = Busy(CPUS[0])
@@ -348,9 +348,9 @@ class Sim(unittest.TestCase):
                 with contextlib.suppress(FileNotFoundError), open(name) as f:    # files come and go
                     texts.append(f.read())
             return set(map(int, re.findall(r'^prog_id:\t(\d+)$', '\n'.join(texts), re.M))) & programs()
-        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim'], text=True,
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '-v', '--source', 'sim'], text=True,
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        wait_sampling(p)  # a notice about the hierarchy of cgroups may come first
+        wait_sampling(p)
         ours = loaded(p.pid)
         self.assertTrue(ours, 'a program that samples is not seen')
         p.kill()

@@ -168,7 +168,7 @@ class Guest(cases.Cases, guest.Guest):
         period = self.new_period(100000)
         self.do('(for i in $(seq 60); do grep -q "on 2 CPUs" $O/sigint.err && break; sleep 0.2; done\n'
                 ' sleep 1; kill -INT $(pidof ibscope)) 2> /dev/null &\n'
-                'run sigint ibscope hist -c %d --json; wait $!' % period)
+                'run sigint ibscope hist -v -c %d --json; wait $!' % period)
         self.check('sigint: prints what it has, exit 0', self.check_hist, 'sigint', period, DEFAULT_BY,
                    'dc_miss_lat', '1 1', {})
         self.do('run closed sh -c "ibscope hist -c %d --json 0.2 9 | head -n 1"' % self.new_period(100000))

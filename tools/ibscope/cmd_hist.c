@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/output_file.h"
 #include "base/signals.h"
+#include "base/status_line.h"
 #include "html/html_report.h"
 #include "capture/record_info.h"
 #include "session/session.h"
@@ -193,10 +194,23 @@ static int end_interval(void *arg, unsigned int n, struct snapshot *interval,
 {
 	struct hist *h = arg;
 
+	status_line_end();
 	if (n && format_is_text(h->view.opts.format))
 		putchar('\n');
 	h->ledger = now->ledger;
 	return h->html ? add_html(h, interval, now->time_ns, err) : print(h, n, interval, err);
+}
+
+/* On a terminal, until the first interval ends. A command has the terminal to itself. */
+static void show_waiting(const struct hist *h)
+{
+	if (h->sampling.argv || !status_line_possible())
+		return;
+	if (h->interval_s)
+		status_line_show("sampling, result in %g s; Ctrl-C prints what there is by then",
+				 h->interval_s);
+	else
+		status_line_show("sampling; Ctrl-C ends it and prints the result");
 }
 
 static int run(struct hist *h, int sigfd, struct err *err)
@@ -210,9 +224,11 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	int ret;
 
 	open_html(h);
+	show_waiting(h);
 	ret = session_run_intervals(h->session, &intervals, err);
 	ret = ret || !h->html ? ret : write_html(h, err);
 	html_report_free(h->html);
+	status_line_end();
 	return ret;
 }
 

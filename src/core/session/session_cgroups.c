@@ -29,8 +29,8 @@ int session_open_tree(struct session *s, struct err *err)
 	if (ret)
 		return ret;
 	if (*fs.controller)
-		log_info("cgroups are those of the v1 hierarchy of %s at %s", fs.controller,
-			 fs.path);
+		log_debug("cgroups are those of the v1 hierarchy of %s at %s", fs.controller,
+			  fs.path);
 	for_each_event (e, s) {
 		e->opts.cgroup_controller = cgroup_tree_fs(s->tree)->controller;
 		if (e == s->setup->event && (e->opts.by & IBS_BY_CGROUP) &&

@@ -24,11 +24,16 @@ void session_free(struct session *s)
 	free(s);
 }
 
+/* What is sampled, and its memory. Tables and screens say what matters of it in their own head. */
 static void announce(const struct session_event *e)
 {
 	const struct sampler_memory *m = sampler_memory_used(e->sampler);
 	const size_t cpus = sampler_n_cpus(e->sampler);
+	const bool brief = e->opts.output == SAMPLER_SERIES && !e->opts.pins;
 	char of[64] = "";
+
+	if (brief && !log_is_verbose())
+		return;
 
 	if (e->opts.output != SAMPLER_SERIES) {
 		log_info("%s%s on %zu CPU%s, %.1f MiB of kernel memory with a ring of %u KiB for "
