@@ -344,6 +344,13 @@ class Top(unittest.TestCase):
         t.keys('q')
         t.until('shell>')
 
+    def test_terminals_that_cannot(self):
+        for term, says in ('dumb', "a terminal of type 'dumb' cannot move its cursor"), ('nothing', "unknown terminal type 'nothing'"):
+            t = Terminal([ibscope.IBSCOPE, 'top', '--source', 'sim'], 200, 10, TERM=term)
+            self.addCleanup(t.close)
+            t.until(says)
+            self.assertEqual(t.wait(), 1)
+
     def test_once(self):
         p = run('top', '--source', 'sim', '--once', '-d', '0.5', '--size', '90x22')
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -363,7 +370,7 @@ class Top(unittest.TestCase):
     def test_once_waits_for_samples(self):
         """One frame of nothing answers nothing: here the first samples come after many intervals."""
         cpu = max(os.sched_getaffinity(0))
-        p = subprocess.Popen([ibscope.IBSCOPE, 'top', '--once', '-d', '0.1', '--source', 'sim', '--sim-event', 'faults',
+        p = subprocess.Popen([ibscope.IBSCOPE, 'top', '--once', '-v', '-d', '0.1', '--source', 'sim', '--sim-event', 'faults',
                               '-c', '16000', '-C', str(cpu), '--size', '100x20'], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.kill)

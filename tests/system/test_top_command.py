@@ -61,6 +61,14 @@ class Command(unittest.TestCase):
         self.assertEqual(p.returncode, 0, (command, p.stderr))
         return rows(p.stdout)
 
+    def test_file(self):
+        """A recording without -i, as in the commands that read one."""
+        size = '--size', '%dx%d' % SIZE
+        of = [subprocess.run([ibscope.IBSCOPE, 'top', '--once', *size, *words], capture_output=True, text=True, check=True).stdout
+              for words in ([self.file], ['-i', self.file])]
+        self.assertEqual(*of)
+        self.assertIn('seen ', of[0])
+
     def test_rows(self):
         """Each kind of row, and within its first two; with what was selected before, a text and an order."""
         views = [], ['--by', 'cgroup'], ['--by', 'container'], ['--by', 'pod'], ['--by', 'comm'], ['--by', 'cpu'], ['--by', 'pid,comm']

@@ -132,13 +132,20 @@ static int refuse_terminal(struct err *err)
 
 int terminal_check(struct err *err)
 {
+	bool moves;
 	int found;
 
 	if (!isatty(STDOUT_FILENO)) /* which terminal_guard() refuses */
 		return 0;
 	if (setupterm(NULL, STDOUT_FILENO, &found) != OK)
 		return refuse_terminal(err);
+	moves = cursor_address != NULL;
 	del_curterm(cur_term);
+	if (!moves)
+		return err_set(err, -ENOTSUP,
+			       "a terminal of type '%s' cannot move its cursor: set TERM to one "
+			       "that can, such as vt100; --once prints one frame as text",
+			       getenv("TERM") ?: "");
 	return 0;
 }
 

@@ -413,10 +413,12 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 		top_usage(stdout, sets, ARRAY_SIZE(sets));
 	if (ret)
 		return ret;
+	if (optind + 1 == argc && !c->input.file && !access(argv[optind], F_OK))
+		c->input.file = argv[optind++]; /* as in the commands that read recordings */
 	if (optind < argc)
 		return err_set(err, -EINVAL,
-			       "unexpected argument '%s'; to measure a command, use ibscope hist "
-			       "-- COMMAND",
+			       "unexpected argument '%s': not a recording; to measure a command, "
+			       "use ibscope hist -- COMMAND",
 			       argv[optind]);
 	none.labels = c->sampling.labels;
 	if (c->pin_dir || c->user_socket) { /* -e chooses one of the collector's events */

@@ -47,7 +47,7 @@ const struct option_row top_options[] = {
 	{ "reverse", 0, NULL, "sort smallest first", OPTION_FLAG(struct top_cmd, top.reverse) },
 	{ "match", 0, "TEXT", "show only rows with TEXT in their name",
 	  OPTION_TEXT(struct top_cmd, top.match) },
-	{ "input", 'i', "FILE", "show a recording as if it were live",
+	{ "input", 'i', "FILE", "show a recording as if it were live; so does FILE alone",
 	  OPTION_WORD(struct top_cmd, input.file) },
 	{ "speed", 0, "N", "with -i: play N times as fast; default 1", set_speed },
 	{ "no-demangle", 0, NULL, "with -i: print names of C++ and Rust as the linker has them",
@@ -72,7 +72,7 @@ const size_t top_n_options = sizeof(top_options) / sizeof(top_options[0]);
 
 void top_usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope top [OPTIONS]\n\n"
+	fprintf(f, "usage: ibscope top [OPTIONS] [FILE]\n\n"
 		   "Show live how many cycles each container spends on cache misses, and where its "
 		   "data comes\nfrom. Keys sort, filter, zoom in and scroll back through the last "
 		   "ten minutes; '?' lists them.\n");
