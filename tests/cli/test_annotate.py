@@ -167,6 +167,8 @@ class Annotate(unittest.TestCase):
         self.refused(path, '--object', 'no', says=f"--object: no sample of 'annotated' is in 'no'; there are some in {MAKE}")
         self.refused(path, name='annotate', says="no sample is in a function 'annotate'; did you mean 'annotated'?")
         self.refused(path, '--min-lat', '60000', says='no sample is selected')
+        p = self.annotate('/nonexistent', status=1)
+        self.assertEqual(p.stderr, 'ibscope: error: cannot open /nonexistent: No such file or directory\n')
 
     def test_what_cannot_be_resolved(self):
         """Never a name or code of something else."""

@@ -102,7 +102,7 @@ static int run(void *cmd)
 	c->opts.name = c->in.input.argument && c->in.input.n_files ? c->in.input.files[0] : NULL;
 	c->opts.metric = c->sampling.event[0].metric;
 	ret = ret ?: read_all(c, &err);
-	if (ret == -ENOENT && !c->in.head.selected)
+	if (ret == -ENOENT && c->in.trace && !c->in.head.selected)
 		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
 	status = recorded_status(&c->in, ret, &err);
