@@ -24,7 +24,7 @@ EDGES = list(range(1, 9)) + [(9 + i % 8) << i // 8 for i in range(104)]
 USUAL = {'l2': (40, 16), 'l3': (30, 60), 'dram': (20, 400), 'remote-dram': (10, 700)}
 
 USAGE = [
-    (['A'], '1 files given: give two, A and B'),
+    (['A'], '1 file given: give two, A and B'),
     (['A', 'B', 'A'], '3 files given'),
     (['A', '--a', 'cpu == 1'], '--a and --b belong together'),
     (['A', '--a', 'cpu == 1', '--b', 'cpu = 1'], '--b: column'),

@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "base/num.h"
 #include "base/output_file.h"
+#include "base/text.h"
 #include "diff/diff.h"
 #include "view/pager.h"
 
@@ -252,8 +253,8 @@ static int check(void *cmd, struct err *err)
 	if (c->in.input.n_files != want && !(want == 1 && c->in.input.from_option))
 		return err_set(
 			err, -EINVAL,
-			"%d files given: give two, A and B; or one, with --a EXPR and --b EXPR",
-			c->in.input.n_files);
+			"%d file%s given: give two, A and B; or one, with --a EXPR and --b EXPR",
+			c->in.input.n_files, text_plural(c->in.input.n_files));
 	if (want == 1 && (!c->expr[0] || !c->expr[1]))
 		return err_set(err, -EINVAL, "--a and --b belong together, for one recording");
 	if (c->diff.causes_by_default)
