@@ -48,7 +48,7 @@ class Story(unittest.TestCase):
         for (name, of), p in asked.items():
             code, out, err = end(p)
             self.assertEqual((code, err), (0, ''), (name, of))
-            self.assertEqual(out.splitlines()[0], 'SIMULATED')
+            self.assertEqual(out.splitlines()[0], 'SIMULATED samples, not measurements')
             self.assertLessEqual(len(out.splitlines()), 14, out)
             self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
             said[name, of[0] if of else None] = out
@@ -113,7 +113,7 @@ class Real(unittest.TestCase):
             time.sleep(5)
             code, out, err = end(why('--pin-dir', DIR, '--duration', '12s', '/'))
             self.assertEqual((code, err), (0, ''), out)
-            self.assertEqual(out.splitlines()[:2], ['SIMULATED', '/'])
+            self.assertEqual(out.splitlines()[:2], ['SIMULATED samples, not measurements', '/'])
             self.assertIn('Neighbours: 12 s are too few to judge', out)
             c.stop()
         code, out, err = end(why('--pin-dir', DIR))

@@ -244,7 +244,7 @@ static void print_text(const struct cmd *c, const struct neighbours_pair *p, siz
 	screen_of(stdout, &screen);
 	wide = screen.width >= ALL_COLUMNS;
 	if (c->source->info.hist.simulated)
-		printf("SIMULATED\n");
+		printf("SIMULATED samples, not measurements\n");
 	if (n)
 		printf("%4s  %-*s  %-*s  LATENCY  BASELINE  SLOWER  SHARE  %sEVIDENCE\n", "CCX",
 		       victim, "VICTIM", suspect, "SUSPECT", wide ? "CORRELATION  LAG  " : "");

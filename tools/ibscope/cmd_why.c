@@ -370,7 +370,7 @@ static void put_head(const struct why *w)
 	screen_percent(&w->screen, share_of(&w->totals_before, w->name), before, sizeof(before));
 	screen_percent(&w->screen, share_of(&w->totals_now, w->name), now, sizeof(now));
 	if (w->meta.layout.simulated)
-		printf("SIMULATED\n");
+		printf("SIMULATED samples, not measurements\n");
 	utf8_put(stdout, text_of(w, w->name));
 	printf("\nNow: %zu s, %s samples; before: %s, %s samples\n", w->n_windows,
 	       TEXT_COUNT(s[COMPARE_B].samples), age, TEXT_COUNT(s[COMPARE_A].samples));
