@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The page and the report for those who do not see them: names and roles as a browser tells them, and axe-core."""
+import functools
+import os
 import shutil
+import subprocess
 import tempfile
 import unittest
 
 import browser
+import ibscope
 import npm
 import test_exporter
 import test_html
@@ -28,9 +32,9 @@ def read_axe():
 
 
 class Case(unittest.TestCase):
-    def at_each_size(self, url, ready, check):
+    def at_each_size(self, url, ready, check, sizes=((1400, 'light'), (1400, 'dark'), (390, 'light'), (390, 'dark'))):
         """A desk and a phone, light and dark."""
-        for width, theme in (1400, 'light'), (1400, 'dark'), (390, 'light'), (390, 'dark'):
+        for width, theme in sizes:
             with self.subTest(width=width, theme=theme), browser.browse().page() as b:
                 b.size(width, 900)
                 b.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': theme}])
@@ -80,6 +84,41 @@ class Report(test_html.Page, Case):
                 self.check_names(b)
             with self.assertRaisesRegex(AssertionError, 'html-has-lang'):
                 self.check_axe(b)
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Pages(Case):
+    """The other pages: tables, which scroll by themselves where they are wider than a phone."""
+    @classmethod
+    def setUpClass(cls):
+        d = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(d.cleanup)
+        at, unit = functools.partial(os.path.join, d.name), os.path.join(ibscope.BUILD, 'tests', 'unit')
+        for make in ('make_shop', 'shop', '3000'), ('make_recording', 'samples', '3000'), ('make_annotated', 'code'):
+            subprocess.run([os.path.join(unit, make[0]), at(make[1]), *make[2:]], check=True, stdout=subprocess.DEVNULL)
+        commands = {'diff': ('diff', at('shop'), at('samples'), '--html', at('diff.html')),
+                    'annotate': ('annotate', '-i', at('code'), 'annotated', '--html', at('annotate.html')),
+                    'top': ('top', '-i', at('shop'), '--once', '--html')}
+        cls.pages = []
+        for name, command in commands.items():
+            p = ibscope.run(*command)
+            assert not p.returncode, p.stderr
+            if p.stdout:
+                with open(at(name + '.html'), 'w', encoding='utf-8') as f:
+                    f.write(p.stdout)
+            cls.pages.append('file://' + at(name + '.html'))
+
+    def each(self, check, *sizes):
+        for url in self.pages:
+            with self.subTest(page=url.rpartition('/')[2]):
+                self.at_each_size(url, "document.readyState === 'complete' && !!document.body", check, sizes)
+
+    def test_fits(self):
+        self.each(lambda b: self.assertLessEqual(b.js('document.documentElement.scrollWidth - innerWidth'), 0), (390, 'light'))
+
+    def test_axe(self):
+        read_axe()
+        self.each(self.check_axe, (1400, 'light'), (390, 'dark'))
 
 
 @unittest.skipUnless(test_exporter.OK, f'no BPF here: {test_exporter.WHY}')

@@ -118,7 +118,9 @@ static void put_table(struct page *p)
 {
 	const struct annotate_sums *total = &p->a->function[0].total;
 
-	fputs("<table><thead><tr><th scope=\"col\">Address</th>", p->f);
+	fputs("<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Code\">\n"
+	      "<table><thead><tr><th scope=\"col\">Address</th>",
+	      p->f);
 	for (unsigned int i = 0; i < annotate_columns.n; i++) {
 		const enum table_column c = annotate_columns.column[i].id;
 
@@ -130,7 +132,7 @@ static void put_table(struct page *p)
 	put_rows(p);
 	fputs("<tr><td><b>total</b></td>", p->f);
 	put_cells(p, total);
-	fputs("<td></td></tr>\n</tbody></table>\n", p->f);
+	fputs("<td></td></tr>\n</tbody></table></div>\n", p->f);
 }
 
 static void put_fact(FILE *f, const char *text)

@@ -48,7 +48,7 @@ static void put_answer(FILE *f, const struct diff *d, const struct compare_resul
 	rest = strchrnul(text, '\n');
 	if (*rest)
 		*rest++ = 0;
-	fputs("<div class=\"top\"><h1>", f);
+	fputs("<header><div class=\"top\"><h1>", f);
 	utf8_put_markup(f, text);
 	fputs("</h1></div>\n<ul>\n", f);
 	put_lines(f, "li", rest);
@@ -66,8 +66,12 @@ static void put_sides(FILE *f, const struct diff *d, const struct compare_result
 		diff_put_side(m, &page, &d->about[i], "AB"[i], &r -> side[i], 0);
 	xmemclose(m);
 	put_lines(f, "p class=\"facts\"", text);
+	fputs("</header>\n<main>\n", f);
 	free(text);
 }
+
+/* Scrolls by itself, also with keys, where it is wider than the page. */
+#define WIDE(name) "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"" name "\">"
 
 /* A change and its interval, around zero. @most: at the edge */
 static void put_interval(FILE *f, const struct compare_change *c, double most)
@@ -130,9 +134,12 @@ static void put_causes(FILE *f, const struct diff *d, const struct compare_resul
 	fprintf(f,
 		"<section><div class=\"head\"><h2>Causes</h2><p>They add up to the difference, in "
 		"%s; "
-		"a grey row is noise.</p></div>\n<table><thead><tr><th>cause</th>"
-		"<th class=\"left\"></th><th>A</th><th>B</th><th>change</th><th>95 %%</th>"
-		"<th class=\"left\"></th><th>share</th></tr></thead><tbody>\n",
+		"a grey row is noise.</p></div>\n" WIDE(
+			"Causes") "<table><thead><tr>"
+				  "<th>cause</th><th "
+				  "class=\"left\">how</th><th>A</th><th>B</th><th>change</th>"
+				  "<th>95 %%</th><th class=\"left\">around "
+				  "0</th><th>share</th></tr></thead><tbody>\n",
 		text);
 	for (size_t i = 0; i < r->n_terms; i++)
 		if (r->term[i].change.change)
@@ -141,7 +148,7 @@ static void put_causes(FILE *f, const struct diff *d, const struct compare_resul
 		diff_number(&page, r->side[COMPARE_A].y * k, a),
 		diff_number(&page, r->side[COMPARE_B].y * k, b));
 	put_change(f, &r->change, k, most);
-	fputs("<td>100%</td></tr>\n</tbody></table></section>\n", f);
+	fputs("<td>100%</td></tr>\n</tbody></table></div></section>\n", f);
 }
 
 static void put_where(FILE *f, const struct diff *d, const struct compare_result *r)
@@ -156,12 +163,12 @@ static void put_where(FILE *f, const struct diff *d, const struct compare_result
 	fputs("<section><div class=\"head\"><h2>Where</h2>", f);
 	fprintf(f,
 		"<p>%zu of %zu rows; a grey one is noise, went away again, or only moved.</p>"
-		"</div>\n<table><thead><tr>",
+		"</div>\n" WIDE("Where") "<table><thead><tr>",
 		n, r->n_rows);
 	for (unsigned int k = 0; k < d->n_by; k++)
 		fprintf(f, "<th class=\"left\">%s</th>", label_name(d->by[k]));
-	fputs("<th>change</th><th>95 %</th><th class=\"left\"></th><th class=\"left\">most of "
-	      "it</th></tr></thead><tbody>\n",
+	fputs("<th>change</th><th>95 %</th><th class=\"left\">around 0</th><th class=\"left\">"
+	      "most of it</th></tr></thead><tbody>\n",
 	      f);
 	for (size_t i = 0; i < n; i++) {
 		const struct compare_where *w = &r->row[i];
@@ -177,7 +184,7 @@ static void put_where(FILE *f, const struct diff *d, const struct compare_result
 		utf8_put_markup(f, compare_cause_name(d->compare, w->cause));
 		fprintf(f, " %s</td></tr>\n", diff_word(w->kind, w->change.change));
 	}
-	fputs("</tbody></table></section>\n", f);
+	fputs("</tbody></table></div></section>\n", f);
 }
 
 /* --- latencies over time */
@@ -288,7 +295,7 @@ static void put_notes(FILE *f, const struct diff *d, const struct compare_result
 
 	diff_put_notes(m, &page, d, r);
 	xmemclose(m);
-	fputs("<footer>\n", f);
+	fputs("</main>\n<footer>\n", f);
 	put_lines(f, "p", text);
 	fputs("<p>ibscope " IBSCOPE_VERSION "</p></footer>\n</html>\n", f);
 	free(text);
@@ -300,7 +307,10 @@ void diff_put_html(FILE *f, const struct diff *d, const struct compare_result *r
 	size_t bytes;
 	FILE *m;
 
-	html_write_head(f, "ibscope diff", d->about[COMPARE_A].simulated ? "SIMULATED" : "");
+	html_write_head(f, "ibscope diff",
+			d->about[COMPARE_A].simulated || d->about[COMPARE_B].simulated
+				? "SIMULATED samples, not measurements."
+				: "");
 	put_answer(f, d, r);
 	put_sides(f, d, r);
 	put_causes(f, d, r);

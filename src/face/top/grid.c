@@ -152,13 +152,16 @@ void grid_print_html(FILE *f, const struct grid *g, const char *title)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>", f);
 	utf8_put_markup(f, title);
-	fputs("</title>\n<style>body{background:#fcfcfb;color:#1a1e23}"
-	      "pre{font:13px/18px \"DejaVu Sans Mono\",monospace}",
+	fputs("</title>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	      "<style>body{background:#fcfcfb;color:#1a1e23}h1{font:600 13px/18px sans-serif}"
+	      "pre{font:13px/18px \"DejaVu Sans Mono\",monospace;overflow-x:auto}",
 	      f);
 	for (int s = 0; s < GRID_STYLES; s++)
 		if (*grid_looks[s].css)
 			fprintf(f, ".s%d{%s}", s, grid_looks[s].css);
-	fputs("</style>\n<pre>", f);
+	fputs("</style>\n<main><h1>", f);
+	utf8_put_markup(f, title);
+	fputs("</h1>\n<pre tabindex=\"0\">", f);
 	for (int y = 0; y < lines(g); y++) {
 		int style = GRID_PLAIN;
 
@@ -174,5 +177,5 @@ void grid_print_html(FILE *f, const struct grid *g, const char *title)
 		}
 		fputs(style ? "</span>\n" : "\n", f);
 	}
-	fputs("</pre></html>\n", f);
+	fputs("</pre></main></html>\n", f);
 }

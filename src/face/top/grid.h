@@ -13,7 +13,7 @@
 	X(SELECTED, -1, -1, "7", "background:#e8edf3")           \
 	X(WARN, 208, 3, "1", "color:#8a3d00;background:#fdf0dc") \
 	X(CACHE, 68, 4, "", "color:#336eaf")                     \
-	X(DRAM, 172, 3, "", "color:#ca7a19")                     \
+	X(DRAM, 172, 3, "", "color:#a25e0b")                     \
 	X(REMOTE, 209, 1, "", "color:#af3312")                   \
 	X(AMOUNT, 37, 6, "", "color:#007ba6")                    \
 	X(MORE, 130, 1, "", "color:#833b02")                     \
