@@ -114,7 +114,10 @@ class Pages(Case):
                 self.at_each_size(url, "document.readyState === 'complete' && !!document.body", check, sizes)
 
     def test_fits(self):
-        self.each(lambda b: self.assertLessEqual(b.js('document.documentElement.scrollWidth - innerWidth'), 0), (390, 'light'))
+        def check(b):
+            self.assertLessEqual(b.js('document.documentElement.scrollWidth - innerWidth'), 0)
+            self.assertGreater(b.js("Math.min(...[...document.querySelectorAll('table, pre')].map(e => e.offsetWidth))"), 100)
+        self.each(check, (390, 'light'))
 
     def test_axe(self):
         read_axe()

@@ -118,7 +118,7 @@ static void put_table(struct page *p)
 {
 	const struct annotate_sums *total = &p->a->function[0].total;
 
-	fputs("<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Code\">\n"
+	fputs("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Code\">\n"
 	      "<table><thead><tr><th scope=\"col\">Address</th>",
 	      p->f);
 	for (unsigned int i = 0; i < annotate_columns.n; i++) {

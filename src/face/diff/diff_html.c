@@ -71,7 +71,7 @@ static void put_sides(FILE *f, const struct diff *d, const struct compare_result
 }
 
 /* Scrolls by itself, also with keys, where it is wider than the page. */
-#define WIDE(name) "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"" name "\">"
+#define WIDE(name) "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" name "\">"
 
 /* A change and its interval, around zero. @most: at the edge */
 static void put_interval(FILE *f, const struct compare_change *c, double most)
