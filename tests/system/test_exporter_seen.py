@@ -142,14 +142,17 @@ class Seen(test_exporter.Collected):
         """Labels of --by, names that nothing has yet, and counters that cannot be read."""
         e = self.start(test_exporter.Exporter)
         self.until(lambda: e.get('/-/ready')[0] == 200)
+        self.until(lambda: json.loads(e.get('/api/snapshot.json')[2])['containers'])
         d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'waiting_for': '--container web, --cgroup /x'}
         group = d['containers'][0]
         d['containers'] = [{k: v for k, v in group.items() if k not in ('namespace', 'pod', 'container', 'cgroup')} |
-                           {'comm': comm, 'node': '1'} for comm in ('postgres', 'nginx')]
+                           {'comm': comm, 'node': '1'} for comm in ('postgres', 'nginx', 'a-name-of-many-letters-7', 'a-name-of-many-letters-8')]
         url = self.serve_page(e.get('/')[2].encode(), d)
         dom = self.dom(url)
         for comm in 'postgres', 'nginx':
-            self.assertIn(f'>comm {comm}, node 1</b></button>', dom)
+            self.assertRegex(dom, rf'title="comm {comm}, node 1"[^>]*><b>com[^<]* 1</b></button>')
+        for n in 7, 8:    # what is cut is the middle of a name, and it is read in full
+            self.assertRegex(dom, rf'title="(comm a-name-of-many-letters-{n}, node 1)"[^>]* aria-label="\1"[^>]*><b>comm[^<]*…[^<]*{n}, node 1</b></button>')
         self.assertIn('>Waiting for --container web, --cgroup /x: nothing matches yet.<', dom)
         d.clear()
         d.update(collector=None, why='cannot open /x', containers=[])

@@ -123,41 +123,6 @@ function coarse(values) {
 	return out;
 }
 
-/* ---- names ---- */
-/* @room letters of a name: its end, which tells it from others, and what is left of its start. */
-function middleCut(name, room) {
-	const letters = [...name], end = Math.ceil((room - 1) * 2 / 3);
-	return letters.length <= room ? name : letters.slice(0, room - 1 - end).join('') + '…' + letters.slice(-end).join('');
-}
-/* The path and the last part, of which as much as is left, or "" and all of it. */
-function parts(text, two) {
-	const cut = two ? Math.max(text.lastIndexOf('/', text.length - 2), text.indexOf('…')) + 1 : 0;
-	return [text.slice(0, cut), text.slice(cut)];
-}
-/* Cut names that are wider than their column, by letters, so that no gap is left in them. */
-function fitNames() {
-	const pen = document.createElement('canvas').getContext('2d');
-	const width = (node, text) => {
-		const style = getComputedStyle(node);
-		pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
-		return pen.measureText(text).width;
-	};
-	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && getComputedStyle(e.lastChild).whiteSpace !== 'normal');
-	const cuts = names.map(e => { /* read all, then write */
-		const name = nameText(e.title), all = [...name].length, two = e.children.length > 1;
-		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
-		let room = all;
-		while (room > 4 && wide(parts(middleCut(name, room), two)))
-			room--;
-		return room < all ? [e, parts(middleCut(name, room), two)] : null;
-	});
-	for (const [e, [start, end]] of cuts.filter(c => c)) {
-		e.classList.add('cut');
-		e.firstChild.textContent = start;
-		e.lastChild.textContent = end; /* the only child has all: see parts() */
-	}
-}
-
 /* ---- groups ---- */
 const TABLE_ROWS = 20;
 const columns = () => [

@@ -90,16 +90,16 @@ function trend(keys) {
 const className = () => source === null ? 'Memory' : D.sources[source];
 const columns = () => [
 	{ key: 'name', title: 'Container', css: '' },
-	{ key: 'samples', title: 'Samples', css: 'wide', width: 64 },
+	{ key: 'samples', title: 'Samples', css: 'wide', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
 	{ key: null, title: 'Share, by source', css: 'mix', width: 122 },
-	{ key: null, title: 'Trend, ' + time(span()[1] - span()[0]), css: 'mid left', width: 100 },
-	{ key: null, title: 'Change, %', css: 'mid', width: 62 },
+	{ key: null, title: 'Trend, ' + time(span()[1] - span()[0]), css: 'mid left', width: 80 },
+	{ key: null, title: 'Change, %', css: 'mid', width: 58 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 54 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
-	{ key: 'walks', title: 'TLB walk, %', css: 'wide', width: 52 },
-	{ key: 'p50', title: className() + ' p50', css: 'wide', width: 60 },
-	{ key: 'p99', title: className() + ' p99', css: '', width: 60 },
+	{ key: 'walks', title: 'TLB walk, %', css: 'wide', width: 48 },
+	{ key: 'p50', title: className() + ' p50', css: 'wide', width: 54 },
+	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
 ];
 function drawTable(w) {
 	const want = id('filter').value.toLowerCase(), list = groups(w.parts), old = new Map(w.before ? groups(w.before.parts).map(g => [g.key, g]) : []), cols = columns(), table = id('rows');
@@ -121,7 +121,7 @@ function drawTable(w) {
 		const change = changeOf(sum, merged([...old.values()].filter(g => !keys || keys.has(g.key))), w);
 		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, scale.text(sum.cycles / w.seconds)),
 			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
-			cell(4, sparkline(trend(keys), 92, 18) || ''), html('td', { class: cols[5].css + change.css }, change.text), cell(6, percent(sum.memory, sum.cycles)),
+			cell(4, sparkline(trend(keys), 72, 18) || ''), html('td', { class: cols[5].css + change.css }, change.text), cell(6, percent(sum.memory, sum.cycles)),
 			cell(7, percent(sum.remote, sum.cycles)), cell(8, percent(sum.walks, sum.accesses)), cell(9, cyclesText(latencyAt(sum.buckets, .5))), cell(10, cyclesText(latencyAt(sum.buckets, .99))));
 	};
 	const merged = parts => {
@@ -375,4 +375,5 @@ function draw() {
 	id('window').disabled = range !== null || !shown().length;
 	id('window').value = shown().length ? menu : '0';
 	drawFacts(d);
+	fitNames();
 }
