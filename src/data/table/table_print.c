@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "table.h"
 #include "base/std.h"
+#include "base/text.h"
 
 #include "base/utf8.h"
 
@@ -182,7 +183,7 @@ static void fill_line(struct table_text *g, size_t line)
 		if (!line)
 			name_heading(g->t, l, text);
 		else if (r == &g->t->rest && !column)
-			snprintf(text, sizeof(text), "other (%zu)", g->t->n_rest);
+			snprintf(text, sizeof(text), "other (%s)", TEXT_COUNT(g->t->n_rest));
 		else
 			strcpy(text, r == &g->t->total && !column ? "total" : "");
 		put(g, line, column, line && r->name[l] ? r->name[l] : text);

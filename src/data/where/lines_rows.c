@@ -122,7 +122,7 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 	const struct report_kinds kinds = kinds_of(rows);
 	/* the most useful first: as many as fit are printed */
 	static const enum table_column useful[] = {
-		TABLE_CYCLES,	TABLE_SHARE,	 TABLE_HITM,	    TABLE_STORES,
+		TABLE_CYCLES,	TABLE_HITM,	 TABLE_SHARE,	    TABLE_STORES,
 		TABLE_LOADS,	TABLE_HITM_NEAR, TABLE_HITM_REMOTE, TABLE_HITM_SOCKET,
 		TABLE_OWNED,	TABLE_TRANSFERS, TABLE_THREADS,	    TABLE_CPUS,
 		TABLE_HITM_CCX, TABLE_MEAN,
