@@ -111,7 +111,7 @@ class Inline(unittest.TestCase):
         return self.compiled[name, *args]
 
     def compile_it(self, name, source, *args):
-        """The program, and the addresses of all instructions of outer() and other()."""
+        """The program, and the addresses of all instructions of outer() and other(), without padding."""
         program = os.path.join(self.dir.name, re.sub('[^a-z0-9]', '', '-'.join((name, *args))))
         path = f'{program}.{"c" if name == "gcc" else "cpp"}'
         with open(path, 'w', encoding='ascii') as f:
@@ -122,16 +122,24 @@ class Inline(unittest.TestCase):
         for start, size in re.findall(r'^(\w+) (\w+) T (?:outer|other|_Z5outerl)$', symbols, re.M):
             code = subprocess.run(['objdump', '-d', '--no-show-raw-insn', '--start-address', '0x' + start, '--stop-address',
                                    hex(int(start, 16) + int(size, 16)), program], check=True, capture_output=True, text=True)
-            at += [int(a, 16) for a in re.findall(r'^ +([0-9a-f]+):\t', code.stdout, re.M)]
+            at += [int(a, 16) for a in re.findall(r'^ +([0-9a-f]+):\t(?!.*nop|xchg +%ax)', code.stdout, re.M)]
         self.assertGreater(len(at), 10)
         return program, at
 
     def record(self, program, addresses, chains=False):
+        """@chains: the functions have no frame, so that their caller is only at the top of the stack."""
         file = program + '.ibs'
-        lines = ''.join((f'stack {a:x} {addresses[-1] + 1:x}\n' if chains else '') + f'{a:x} 0 none {1 + n % 3}\n'
+        lines = f'top {self.return_to(program):x}\n' if chains else ''
+        lines += ''.join((f'stack {a:x} {addresses[-1] + 1:x}\n' if chains else '') + f'{a:x} 0 none {1 + n % 3}\n'
                         for n, a in enumerate(addresses))
         subprocess.run([MAKE, file, program, *(('stacks',) if chains else ())], check=True, text=True, input=lines)
         return file, {a: 1 + n % 3 for n, a in enumerate(addresses)}
+
+    @staticmethod
+    def return_to(program):
+        """Where main() goes on after it has called outer()."""
+        code = subprocess.run(['objdump', '-d', '--no-show-raw-insn', program], check=True, capture_output=True, text=True)
+        return int(re.search(r'call +\w+ <outer>\n +(\w+):', code.stdout)[1], 16)
 
     def run_ok(self, *args, **kw):
         p = run(*args, **kw)
@@ -224,14 +232,13 @@ class Inline(unittest.TestCase):
         program, at = self.compile('gcc', C)
         file, samples = self.record(program, at, chains=True)
         frames = frames_of(program, at)
-        caller = frames[at[-1]][0]
+        caller = ['main', *frames[at[-1]][0]]
         want, folded = collections.Counter(), collections.Counter()
         for a, n in samples.items():
             stack = [*frames[a][0], *caller]
             want[tuple(stack)] += n
-            parts = [*reversed(caller[:-1]), None, *reversed(frames[a][0][:-1])]
-            marked = [caller[-1], *(f'{f}_[i]' for f in parts[:len(caller) - 1]), frames[a][0][-1],
-                      *(f'{f}_[i]' for f in parts[len(caller):])]
+            marked = [caller[-1], *(f'{f}_[i]' for f in reversed(caller[1:-1])), 'main', frames[a][0][-1],
+                      *(f'{f}_[i]' for f in reversed(frames[a][0][:-1]))]
             folded[';'.join(['SIMULATED', '[unknown]', *marked])] += n
         self.assertGreater(max(map(len, want)), len(caller) + 2)
         path = file + '.pb.gz'

@@ -131,9 +131,9 @@ class Names(unittest.TestCase):
         subprocess.run([MAKE, chains, self.program, 'stacks'], check=True, text=True,
                        input=f'stack {add:x} {main + 5:x}\n{add:x} 0 load 3\n')
         self.assertEqual(self.run_ok('report', chains, '--folded', 'samples'),
-                         'SIMULATED;[unknown];main;shop::Cart::add 3\n')
+                         'SIMULATED;[unknown];main;[unknown];shop::Cart::add 3\n')
         self.assertEqual(self.run_ok('report', chains, '--folded', 'samples', '--no-demangle'),
-                         'SIMULATED;[unknown];main;_ZN4shop4Cart3addEl 3\n')
+                         'SIMULATED;[unknown];main;[unknown];_ZN4shop4Cart3addEl 3\n')
         path = self.file + '.html'
         self.run_ok('report', self.file, '--html', path)
         with open(path, encoding='utf-8') as f:

@@ -4,7 +4,7 @@
  * say: "IP DATA OP COUNT", addresses in hexadecimal as the linker gave them, OP load, store, none, or invalid for a load
  * whose IP is, DATA 0 for none.
  * With "wrong" it has a build-id that the program has not; with "stacks" samples have the chain of "stack IP IP ..", from
- * the innermost address on, above them. Addresses of the kernel are as they are; a line of those may
+ * the innermost address on, above them, and "top WORD .." is the top of the stack of those below it. Addresses of the kernel are as they are; a line of those may
  * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
 #include "made_recording.h"
@@ -55,6 +55,23 @@ static __u64 at_base(__u64 addr)
 }
 
 static int stacks;
+static __u64 top[IBS_STACK_TOP];
+
+static bool put_top(const char *line)
+{
+	char *end;
+
+	if (strncmp(line, "top ", 4) != 0)
+		return false;
+	memset(top, 0, sizeof(top));
+	line += 4;
+	for (unsigned int k = 0; k < IBS_STACK_TOP; k++, line = end) {
+		const __u64 word = strtoull(line, &end, 16);
+
+		top[k] = word ? at_base(word) : 0;
+	}
+	return true;
+}
 
 static bool put_stack(const char *line)
 {
@@ -76,7 +93,11 @@ static bool put_stack(const char *line)
 
 static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsigned int width)
 {
-	const struct ibs_record_extra extra = { .kernel = -1, .user = stacks - 1, .slab = slab };
+	const struct ibs_record_extra extra = { .kernel = -1,
+						.user = stacks - 1,
+						.callers = -1,
+						.slab = slab,
+						.top = { top[0], top[1], top[2], top[3] } };
 	bool invalid = !strcmp(op, "invalid");
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
@@ -129,7 +150,7 @@ int main(int argc, char **argv)
 	put_maps(argv[2], argc > 3 && !strcmp(argv[3], "wrong"));
 	while (fgets(line, sizeof(line), stdin)) {
 		slab = width = 0;
-		if (put_cache(line) || put_stack(line) ||
+		if (put_cache(line) || put_stack(line) || put_top(line) ||
 		    sscanf(line, "%llx %llx %15s %u %llx %u", &ip, &data, op, &n, &slab, &width) <
 			    4)
 			continue;

@@ -88,7 +88,7 @@ void folded_add(struct folded *f, const struct trace_event *ev)
 	if (f->opts.simulated)
 		put_frame(f, "SIMULATED", "");
 	put_frame(f, comm ? comm : "[unknown]", "");
-	n = chain_frames(s, frames);
+	n = chain_frames(f->opts.symbols, f->opts.tasks, ev, frames);
 	if (!n)
 		put_frame(f, "[unknown]", "");
 	while (n--) {

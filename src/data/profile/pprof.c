@@ -160,7 +160,7 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
-	unsigned int n = chain_frames(&ev->sample, frames);
+	unsigned int n = chain_frames(p->opts.symbols, p->opts.tasks, ev, frames);
 	bool known = n > 0;
 	__u64 words[FRAMES + 2];
 

@@ -13,7 +13,7 @@ struct chain_frame {
 };
 
 /**
- * chain_frames() - the chain from the innermost frame on
+ * chain_walked() - the chain as recorded, from the innermost frame on
  * @frames: TRACE_STACK_MAX of them
  *
  * perf's context marks are taken out. Addresses behind the first are return addresses, so one is
@@ -22,7 +22,16 @@ struct chain_frame {
  *
  * Return: how many frames.
  */
-unsigned int chain_frames(const struct trace_sample *s, struct chain_frame *frames);
+unsigned int chain_walked(const struct trace_sample *s, struct chain_frame *frames);
+
+/**
+ * chain_frames() - the same with what a walk by frame pointers misses
+ *
+ * The caller of a function that has no frame of its own where the task was: found in the words of the stack that were
+ * recorded, or a frame with address 0, which is nobody's. The first frame is that of the op, if the function is known.
+ */
+unsigned int chain_frames(struct symbols *symbols, const struct tasks *tasks,
+			  const struct trace_event *ev, struct chain_frame *frames);
 
 /* A frame of a process at a time, below a caller. */
 struct chain_place {

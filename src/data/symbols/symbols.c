@@ -76,7 +76,7 @@ void symbols_free(struct symbols *s)
 		object_close(s->processes[i].code_dump.object);
 	}
 	free(s->noted);
-	free(s->recent);
+	symbols_forget_recent(s);
 	free(s->dsos);
 	naming_free(s->naming);
 	free(s->processes);
@@ -229,6 +229,9 @@ void symbols_forget_recent(struct symbols *s)
 {
 	free(s->recent);
 	s->recent = NULL;
+	frame_codes_free(&s->codes);
+	free(s->calls);
+	s->calls = NULL;
 	s->changes++;
 }
 
@@ -567,6 +570,12 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 		n++;
 	}
 	n += symbols_code_problems(s, cb, arg);
+	if (s->codes.full) {
+		cb("callers of functions without a frame: the functions are too much code to read "
+		   "all",
+		   arg);
+		n++;
+	}
 	if (s->lacks_data) {
 		cb("heaps, stacks and files of data: the recording has maps of code only; "
 		   "ibscope record keeps all, and so does perf record -d",

@@ -4,6 +4,7 @@
 #define IBSCOPE_SYMBOLS_PRIVATE_H
 
 #include "base/intern.h"
+#include "frame_state.h"
 #include "stack_pages.h"
 #include "symbols_slab.h"
 
@@ -89,6 +90,8 @@ struct symbols {
 	struct u64_map kernel_names, kernel_dsos; /* by address */
 	struct slab_types slabs;
 	struct disasm *disasm; /* NULL: not used yet */
+	struct frame_codes codes;
+	struct call_memo *calls; /* of call_before.c; NULL: none yet */
 	struct stack_pages stacks;
 	struct u64_map stack_names; /* by tid */
 };

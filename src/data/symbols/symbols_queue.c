@@ -60,7 +60,7 @@ static void note_address(struct symbols *s, const struct tasks *tasks, __u32 tgi
 void symbols_note(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev)
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
-	unsigned int n = chain_frames(&ev->sample, frames);
+	unsigned int n = chain_walked(&ev->sample, frames);
 
 	for (unsigned int i = 0; i < n; i++)
 		if (!frames[i].kernel)

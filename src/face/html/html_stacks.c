@@ -59,7 +59,7 @@ __u32 html_stack_of(struct html_report *r, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
 	struct chain_frame frames[TRACE_STACK_MAX];
-	unsigned int n = chain_frames(s, frames);
+	unsigned int n = chain_frames(r->opts.symbols, r->opts.tasks, ev, frames);
 	enum code_kind kind = CODE_NO_FILE;
 	const char *comm = NULL;
 	__u32 node;
