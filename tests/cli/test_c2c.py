@@ -342,6 +342,24 @@ class C2c(unittest.TestCase):
         self.assertEqual(rows['0x7f0000000280', '100']['verdict'], 'private')
         self.assertEqual(rows['0x7f0100000280', '101']['verdict'], 'private')
 
+    def test_guest(self):
+        """A guest reads physical addresses as 0 although they are said to be valid: as if there were none, everywhere."""
+        guest, virtual = self.make('known', 'guest'), self.make('known', 'virtual')
+        for command in (['c2c', '--csv'], ['numa', '--csv'], ['numa', '--csv', '--by', 'container'],
+                        ['report', '--csv', '--by', 'mem_node,distance'], ['report', '--csv', '--by', 'phys_page'],
+                        ['report', '--csv', '--by', 'page', '--columns', 'samples,pages,misplaced'],
+                        ['replay', '--csv', '--by', 'node,mem_node'],
+                        ['replay', '--csv', '--filter', 'phys_addr < 4096']):
+            with self.subTest(' '.join(command)):
+                texts = [run(*command, path) for path in (guest, virtual)]
+                self.assertEqual(texts[0].returncode, texts[1].returncode, texts[0].stderr)
+                self.assertEqual(texts[0].stdout, texts[1].stdout)
+                self.assertNotRegex(texts[0].stdout, r'(^|,)0x0(,|$)')
+        self.assertIn('by VIRTUAL address: no physical one is recorded', self.c2c(guest).stdout)
+        rows = list(csv.DictReader(io.StringIO(run('dump', '--csv', guest).stdout)))
+        self.assertEqual({r['dc_phys_ad'] for r in rows}, {''})
+        self.assertIn('1', {r['dc_phy_addr_valid'] for r in rows})
+
     def test_perf_data(self):
         """Terms of the event are in its numbers; its name need not show them."""
         packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'perf',

@@ -2,7 +2,8 @@
 /*
  * make_lines FILE known [WITH [open]]: simulated samples of lines that are shared in known ways, see below.
  * WITH is the event or the selection that the file says it was recorded with; or "zen3", "bare" (no
- * ranges of memory), "virtual" (no physical addresses), "nowhere" (no addresses). With "open", loads that missed have
+ * ranges of memory), "virtual" (no physical addresses), "guest" (they are said to be valid, but are 0, as in virtual
+ * machines), "nowhere" (no addresses). With "open", loads that missed have
  * four open requests, else no number of them.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE many SAMPLES: as many lines as there may be.
@@ -55,7 +56,7 @@ struct access {
 static struct recording *out;
 static const struct cpu *cpu = &zen4;
 static __u64 now = 1000000000ull, written;
-static bool no_phys, no_addr, has_open;
+static bool no_phys, zero_phys, no_addr, has_open;
 
 static void add(const struct access *a)
 {
@@ -85,7 +86,7 @@ static void add(const struct access *a)
 		.tid = a->tid,
 		.ip = (uintptr_t)a->fn + 1,
 		.addr = a->addr,
-		.phys = a->phys,
+		.phys = zero_phys ? 0 : a->phys,
 		.data3 = data3,
 		/* the test sees RmtSocket of caches in CompToRetCtr */
 		.packed = ibs_record_pack(a->socket, a->load ? data2 : 0, a->cpu),
@@ -339,6 +340,8 @@ int main(int argc, char **argv)
 		cpu = &zen3;
 	else if (argc > 3 && !strcmp(argv[3], "virtual"))
 		no_phys = true;
+	else if (argc > 3 && !strcmp(argv[3], "guest"))
+		zero_phys = true;
 	else if (argc > 3 && !strcmp(argv[3], "nowhere"))
 		no_phys = no_addr = true;
 	else if (argc > 3 && !strcmp(argv[3], "bare"))

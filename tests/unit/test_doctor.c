@@ -209,6 +209,25 @@ static void test_kernel_behind_processor(void **state)
 	check_all(d);
 }
 
+/* IBS in a guest: what its registers lack. */
+static void test_guest(void **state)
+{
+	struct cpu_info c;
+	struct doctor_opts o = { .root = root, .cpu = &c, .no_probes = true };
+	struct doctor_report *d;
+
+	(void)state;
+	put_machine();
+	put_pmus(V6_1, ZEN4_CAPS);
+	cpu_info_set(&c, "AuthenticAMD", 0x19, 0x11, ZEN4_CAPS);
+	c.hypervisor = true;
+	strcpy(c.hypervisor_name, "KVM");
+	d = doctor_run(&o);
+	assert_int_equal(status(d, "hypervisor"), DOCTOR_INFO);
+	assert_non_null(strstr(doctor_find(d, "hypervisor")->why, "physical address as 0"));
+	check_all(d);
+}
+
 static void test_nothing(void **state)
 {
 	struct doctor_report *d;
@@ -345,9 +364,9 @@ static void test_this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_good),	      T(test_all_caps),	    T(test_kernel_behind_processor),
-		T(test_nothing),      T(test_garbage),	    T(test_limits),
-		T(test_nested_names), T(test_this_machine),
+		T(test_good),	T(test_all_caps),     T(test_kernel_behind_processor),
+		T(test_guest),	T(test_nothing),      T(test_garbage),
+		T(test_limits), T(test_nested_names), T(test_this_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
