@@ -16,6 +16,7 @@
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make types-perf   compare the shares of known data types with perf's
 #   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of all
+#   make inject       let each allocation and system call of each command fail; ONLY=TEXT some commands, MOST=N a few
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -94,7 +95,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -431,6 +432,13 @@ mutants: deps
 	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang $(CLANG) --jobs $(J) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
+
+# Half an hour for the commands that read recordings, an hour for those that sample.
+inject: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) $(ONLY)
+	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) --live $(ONLY)
 
 # Programs and tests of check, each started by a script that runs it under memcheck. Slow tests may fail; only
 # the reports of memcheck count. It does not support clone() of processes that share memory, so tests that
