@@ -538,7 +538,7 @@ static void test_time(void **state)
 	naming_free(n);
 
 	/* what is cheap has a name even when others took all the time; what is not has none */
-	n = naming_new(&(struct naming_opts){ .cpu_s = 0.05 });
+	n = naming_new(&(struct naming_opts){ .cpu_s = 0.001 });
 	make_program(path_of("dear"), 1900000);
 	o = must_open(n, path_of("dear"));
 	symbol_at(o, 0x1008);
