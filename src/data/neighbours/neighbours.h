@@ -73,10 +73,7 @@ struct neighbours_lack {
 
 struct neighbours;
 
-/*
- * @explains: look at each victim in each window, and count pairs that are undecided and suspects that are alike,
- * at ten times the CPU cost
- */
+/* @explains: count pairs that are undecided and suspects that are alike, at several times the CPU cost */
 struct neighbours *neighbours_new(bool explains);
 void neighbours_free(struct neighbours *n); /* accepts NULL */
 

@@ -82,10 +82,10 @@ static int victim_window(const struct experiments *x, int at)
 {
 	int w = at + x->lag;
 
-	if (x->shifted)
-		w = (w + (int)x->n) % (int)x->n;
-	if (w < 0 || w >= (int)x->n || !x->victim->known[w] ||
-	    x->victim->samples[w] < NEIGHBOURS_SAMPLES || (x->leave_out && x->leave_out[w]))
+	if (x->shifted && w >= (int)x->n)
+		w -= (int)x->n;
+	if (w < 0 || w >= (int)x->n || !(x->victim->weight[w] > 0) ||
+	    (x->leave_out && x->leave_out[w]))
 		return -1;
 	return w;
 }

@@ -10,7 +10,6 @@
 #define RECENT		 10  /* windows */
 #define ALONE_DEVIATIONS 2.5 /* of an effect while another suspect is quiet */
 #define ALONE_RUNS	 3   /* experiments that show that there is none */
-#define VICTIM_EVERY	 2   /* windows between two looks at a victim, where CPU time counts */
 #define FAR_LARGER	 3. /* of two with the same schedule, the one that accesses this much more */
 
 struct neighbours *neighbours_new(bool explains)
@@ -310,7 +309,7 @@ static void judge_victim(struct neighbours *n, const struct complex_view *c,
 
 	read_series(n, victim, &series);
 	note_samples(&n->lack, &series);
-	if (!is_known(&series) || (!n->explains && (victim->container + n->window) % VICTIM_EVERY))
+	if (!is_known(&series))
 		return;
 	read_victim(&series);
 	if (!n->explains && !has_suspect(n, c, victim, &series))
