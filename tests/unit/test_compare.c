@@ -220,7 +220,7 @@ static void assert_sums(const struct compare_result *r)
 /* Is what was changed what is named? */
 static bool right(const struct compare *c, const struct scenario *s, const struct compare_result *r)
 {
-	if (s->gone && !r->change.gone)
+	if (s->gone && (!r->change.gone || r->quantile_change.finding))
 		return false;
 	if (s->no_rows && r->n_row_findings)
 		return false;

@@ -73,9 +73,13 @@ struct compare_draw {
 	__u8 times[COMPARE_SIDES][COMPARE_BLOCKS];
 };
 
+/* How blocks are drawn: those of a run are neighbours. */
+enum compare_drawn { COMPARE_SINGLY, COMPARE_IN_RUNS };
+
 /* The blocks as they are, and as drawn; @state: of compare_random() */
 void compare_draw_all(const struct compare *c, struct compare_draw *d);
-void compare_draw(const struct compare *c, __u64 *state, struct compare_draw *d);
+void compare_draw(const struct compare *c, enum compare_drawn drawn, __u64 *state,
+		  struct compare_draw *d);
 
 /* Sums of one draw. */
 struct compare_sums {
@@ -98,13 +102,13 @@ struct compare_moments {
 void compare_moment(struct compare_moments *m, double v);
 
 /* Set low, high and p from the change and the moments of its draws. */
-void compare_interval(const struct compare *c, const struct compare_moments *m,
-		      struct compare_change *out);
+void compare_interval(const struct compare *c, enum compare_drawn drawn,
+		      const struct compare_moments *m, struct compare_change *out);
 
 /* Two-sided probability of Student's t, and its quantile of 97.5 %. */
 double compare_student(double t, unsigned int df);
 double compare_student_95(unsigned int df);
-unsigned int compare_freedom(const struct compare *c);
+unsigned int compare_freedom(const struct compare *c, enum compare_drawn drawn);
 
 /*
  * The false discovery rate of Benjamini and Hochberg: set `finding` of the changes with small p.
@@ -120,11 +124,23 @@ struct compare_part_of {
 
 /*
  * Was a difference in the first two thirds of B's blocks, and not after?
+ * @found:    it is a finding for all of B; else it must be one for these two thirds
  * @all_gone: that of all was, so that this one must be there in the last third to count
  */
-bool compare_is_gone(const struct compare *c, struct compare_part_of of, bool all_gone);
+bool compare_is_gone(const struct compare *c, struct compare_part_of of, bool found, bool all_gone);
 
 /* Percentiles and what they changed by. */
 void compare_quantiles(const struct compare *c, struct compare_result *out);
+
+/* The same for compare_is_gone(). */
+bool compare_quantile_is_gone(const struct compare *c, const struct compare_result *r);
+
+#define COMPARE_GONE_SHARE 0.25 /* of a change that is left at the end */
+
+/* The blocks of B that are its end. */
+static inline unsigned int compare_late(const struct compare *c)
+{
+	return c->side[COMPARE_B].n - c->side[COMPARE_B].n / 3;
+}
 
 #endif

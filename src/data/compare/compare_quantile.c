@@ -166,15 +166,34 @@ void compare_quantiles(const struct compare *c, struct compare_result *out)
 	for (unsigned int i = 0; i < f.n; i++)
 		out->factor[i].change.change = part[i];
 	for (unsigned int r = 0; out->has_quantile && r < c->rounds; r++) {
-		compare_draw(c, &state, &d);
+		compare_draw(c, COMPARE_SINGLY, &state, &d);
 		mix_of(c, &d, m);
 		shapley(c, m, &f, part);
 		compare_moment(&all, quantile(c, m, &f, (1u << f.n) - 1) - quantile(c, m, &f, 0));
 		for (unsigned int i = 0; i < f.n; i++)
 			compare_moment(&each[i], part[i]);
 	}
-	compare_interval(c, &all, &out->quantile_change);
+	compare_interval(c, COMPARE_SINGLY, &all, &out->quantile_change);
 	for (unsigned int i = 0; i < f.n; i++)
-		compare_interval(c, &each[i], &out->factor[i].change);
+		compare_interval(c, COMPARE_SINGLY, &each[i], &out->factor[i].change);
 	free(m);
+}
+
+bool compare_quantile_is_gone(const struct compare *c, const struct compare_result *r)
+{
+	const struct factors f = { .n = 1 };
+	struct mix *m;
+	struct compare_draw d;
+	double late;
+
+	if (c->side[COMPARE_A].spread || c->side[COMPARE_B].spread)
+		return false;
+	m = xcalloc(1, sizeof(*m));
+	compare_draw_all(c, &d);
+	memset(d.times[COMPARE_B], 0, compare_late(c));
+	mix_of(c, &d, m);
+	late = quantile(c, m, &f, 1);
+	free(m);
+	return fabs(late - r->quantile[COMPARE_A]) <
+	       COMPARE_GONE_SHARE * fabs(r->quantile_change.change);
 }

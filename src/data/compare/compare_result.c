@@ -58,12 +58,10 @@ static void bootstrap(struct making *m, bool others)
 	__u64 state = 2;
 
 	for (unsigned int r = 0; r < c->rounds; r++) {
-		double all, rest[2];
+		double rest[2];
 
-		compare_draw(c, &state, &d);
-		rest[0] = rest[1] = all = changes(m, &d, term, row);
-		if (!others)
-			compare_moment(&m->total, all);
+		compare_draw(c, COMPARE_SINGLY, &state, &d);
+		rest[0] = rest[1] = changes(m, &d, term, row);
 		for (size_t i = 0; i < n_terms; i++) {
 			if (!others)
 				compare_moment(&m->term[i], term[i]);
@@ -78,6 +76,26 @@ static void bootstrap(struct making *m, bool others)
 			compare_moment(&m->others[i], rest[i]);
 	}
 	free(term);
+}
+
+/* The same for the whole, of which bursts are the largest part. */
+static void bootstrap_total(struct making *m)
+{
+	const struct compare *c = m->c;
+	struct compare_draw d;
+	__u64 state = 3;
+
+	for (unsigned int r = 0; r < c->rounds; r++) {
+		struct compare_sums sums;
+		double y[COMPARE_SIDES] = {};
+
+		compare_draw(c, COMPARE_IN_RUNS, &state, &d);
+		compare_sum(c, &d, &sums);
+		for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+			for (unsigned int k = 0; k < c->causes.n && sums.base[s] > 0; k++)
+				y[s] += sums.cause[s][k].cycles / sums.base[s];
+		compare_moment(&m->total, y[COMPARE_B] - y[COMPARE_A]);
+	}
 }
 
 static double line_rate(const struct compare *c, size_t line, const double *base,
@@ -216,12 +234,19 @@ static void intervals(struct making *m)
 {
 	struct compare_result *out = m->out;
 
+	bootstrap_total(m);
 	bootstrap(m, false);
-	compare_interval(m->c, &m->total, &out->change);
+	compare_interval(m->c, COMPARE_IN_RUNS, &m->total, &out->change);
 	for (size_t i = 0; i < out->n_terms; i++)
-		compare_interval(m->c, &m->term[i], &out->term[i].change);
+		compare_interval(m->c, COMPARE_SINGLY, &m->term[i], &out->term[i].change);
 	for (size_t i = 0; i < out->n_rows; i++)
-		compare_interval(m->c, &m->row[i], &out->row[i].change);
+		compare_interval(m->c, COMPARE_SINGLY, &m->row[i], &out->row[i].change);
+}
+
+/* What is set aside does not count as found, or as tested: it would make room for false findings. */
+static bool is_counted(const struct compare_change *c)
+{
+	return !c->gone;
 }
 
 /* Which changes are more than noise. A term without samples was not tested. */
@@ -229,20 +254,26 @@ static void discover(struct making *m)
 {
 	struct compare_result *out = m->out;
 	struct compare_change **all;
-	size_t n = 0, tests;
+	size_t n = 0, tests, aside = 0;
 
 	/* with the two sums: of all, and of the percentile */
 	all = xcalloc(2 + out->n_terms + out->n_rows + COMPARE_FACTORS,
 		      sizeof(struct compare_change *));
-	all[n++] = &out->change;
+	if (is_counted(&out->change))
+		all[n++] = &out->change;
 	for (size_t i = 0; i < out->n_terms; i++)
-		if (out->term[i].a > 0 || out->term[i].b > 0)
+		if ((out->term[i].a > 0 || out->term[i].b > 0) && is_counted(&out->term[i].change))
 			all[n++] = &out->term[i].change;
 	tests = n + m->c->n_lines;
-	for (size_t i = 0; i < out->n_rows; i++)
-		if (out->row[i].valid >= WEAK)
+	for (size_t i = 0; i < out->n_rows; i++) {
+		const bool set_aside = !is_counted(&out->row[i].change) || out->row[i].moved >= 0;
+
+		aside += set_aside;
+		if (out->row[i].valid >= WEAK && !set_aside)
 			all[n++] = &out->row[i].change;
-	if (out->has_quantile) {
+	}
+	tests -= aside;
+	if (out->has_quantile && is_counted(&out->quantile_change)) {
 		all[n++] = &out->quantile_change;
 		for (size_t i = 0; i < out->n_factors; i++)
 			all[n++] = &out->factor[i].change;
@@ -292,21 +323,29 @@ static void find_moved(struct making *m)
 static void mark_gone(const struct compare *c, struct compare_change *change,
 		      struct compare_part_of of, bool all_gone)
 {
-	change->gone = change->finding && compare_is_gone(c, of, all_gone);
+	change->gone = change->finding && compare_is_gone(c, of, true, all_gone);
 	change->finding &= !change->gone;
 }
 
 static void find_gone(struct making *m)
 {
+	const struct compare_part_of all = { -1, -1 };
 	struct compare_result *out = m->out;
 
-	mark_gone(m->c, &out->change, (struct compare_part_of){ -1, -1 }, false);
+	/* what a change leaves behind makes it uncertain as a whole */
+	out->change.gone = compare_is_gone(m->c, all, out->change.finding, false);
+	out->change.finding &= !out->change.gone;
 	for (size_t i = 0; i < out->n_terms; i++)
 		mark_gone(m->c, &out->term[i].change,
 			  (struct compare_part_of){ -1, out->term[i].cause }, out->change.gone);
 	for (size_t i = 0; i < out->n_rows; i++)
 		mark_gone(m->c, &out->row[i].change, (struct compare_part_of){ m->line[i], -1 },
 			  out->change.gone);
+	out->quantile_change.gone =
+		out->quantile_change.finding && compare_quantile_is_gone(m->c, out);
+	out->quantile_change.finding &= !out->quantile_change.gone;
+	for (size_t i = 0; i < out->n_factors && out->quantile_change.gone; i++)
+		out->factor[i].change.finding = false;
 }
 
 /* Sums of what is no finding. */
@@ -326,8 +365,8 @@ static void add_others(struct making *m)
 		out->n_row_findings += out->row[i].change.finding;
 	}
 	bootstrap(m, true);
-	compare_interval(m->c, &m->others[0], &out->other_terms);
-	compare_interval(m->c, &m->others[1], &out->other_rows);
+	compare_interval(m->c, COMPARE_SINGLY, &m->others[0], &out->other_terms);
+	compare_interval(m->c, COMPARE_SINGLY, &m->others[1], &out->other_rows);
 }
 
 static int before(const struct compare_change *a, const struct compare_change *b)
@@ -444,9 +483,11 @@ int compare_finish(struct compare *c, struct compare_result *out, struct err *er
 	discover(&m);
 	find_moved(&m);
 	find_gone(&m);
+	discover(&m);
 	add_others(&m);
 	half = (out->change.high - out->change.low) / 2;
-	out->detectable = half * (1 + POWER_Z / compare_student_95(compare_freedom(c))) /
+	out->detectable = half *
+			  (1 + POWER_Z / compare_student_95(compare_freedom(c, COMPARE_IN_RUNS))) /
 			  out->side[COMPARE_A].y;
 	order(out);
 	free(m.line);

@@ -335,7 +335,9 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 	diff_number(s, r->quantile[COMPARE_B], b);
 	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
 	if (!r->quantile_change.finding) {
-		fputs(", within noise\n", f);
+		fputs(r->quantile_change.gone ? ", but that went away before the end of B\n"
+					      : ", within noise\n",
+		      f);
 		return;
 	}
 	fprintf(f, ", %s %s %.1f %%\n", percent(s, r->quantile_change.change / of, p),
