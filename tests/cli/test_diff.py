@@ -283,6 +283,48 @@ class Diff(unittest.TestCase):
         self.write('MIXED', ops + counts(1, 3, metric='tlb_refill_lat'))
         self.assertIn("object 11 has the metric 'tlb_refill_lat'", self.diff('MIXED', 'COUNTS', status=1))
 
+    def test_overlap(self):
+        """Of two snapshots of the same counters, the later one is compared without what the other has."""
+        since = '2026-11-24T03:11:07.512Z'
+        a, new = json.loads(counts(1, 3)), json.loads(counts(1, 4, {**USUAL, 'dram': (60, 400)}))
+        key = lambda s: json.dumps(s['labels'], sort_keys=True)  # noqa: E731
+        b = json.loads(json.dumps(new))
+        of = {key(s): s for s in b['series']}
+        for s in a['series']:
+            n = of.setdefault(key(s), {**s, 'samples': 0, 'valid': 0, 'sum': 0, 'estimated_ops': 0, 'miss_cycles': 0, 'buckets': []})
+            if n not in b['series']:
+                b['series'].append(n)
+            for k in 'samples', 'valid', 'sum', 'estimated_ops', 'miss_cycles':
+                n[k] += s[k]
+            buckets = dict(map(tuple, n['buckets']))
+            for le, count in s['buckets']:
+                buckets[le] = buckets.get(le, 0) + count
+            n['buckets'] = sorted(map(list, buckets.items()))
+        a |= {'counted_since': since, 'ledger': {'seen': 1000}, 'interval_s': 100}
+        b |= {'counted_since': since, 'ledger': {'seen': 2000}, 'interval_s': 160}
+        for name, o in (('EARLY', a), ('LATE', b), ('NEW', new), ('OTHER', {**b, 'counted_since': since.replace('512', '513')})):
+            self.write(name, json.dumps(o))
+        want, got = self.json('EARLY', 'NEW'), self.json('EARLY', 'LATE')
+        for k in 'samples', 'valid', 'value':
+            self.assertAlmostEqual(got['b'][k], want['b'][k], delta=1e-6 * want['b'][k])
+        self.assertAlmostEqual(got['b']['seconds'], 60)
+        self.assertEqual((got['a']['selection'], got['b']['selection']), (None, 'since A'))
+        back = self.json('LATE', 'EARLY')
+        self.assertEqual((back['a']['samples'], back['a']['selection']), (want['b']['samples'], 'since B'))
+        self.assertEqual(self.json('EARLY', 'OTHER')['b']['samples'], sum(s['samples'] for s in b['series']))
+        self.assertAlmostEqual(self.json('LATE', 'LATE')['change']['change'], 0)
+        # groups that ended
+        less = json.loads(json.dumps(b))
+        less['series'][0]['samples'] = less['series'][0]['valid'] = less['series'][0]['sum'] = 0
+        less['series'][0] |= {'estimated_ops': 0, 'miss_cycles': 0, 'buckets': []}
+        self.write('LESS', json.dumps(less))
+        self.assertIn('a counter decreased', self.diff('EARLY', 'LESS', status=1))
+        gone = less['series'].pop(0)
+        self.write('ENDED', json.dumps(less))
+        p = run('diff', self.path('EARLY'), self.path('ENDED'))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stderr, r'[\d,]+ samples that .*EARLY has of groups that ended', gone)
+
     def test_incomplete(self):
         """As in the other commands: what is there is compared, and the status says so."""
         subprocess.run([MAKE, self.path('CUT'), '20000', 'cut'], check=True)

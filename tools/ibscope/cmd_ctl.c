@@ -179,7 +179,8 @@ static int print_event(const struct ctl *c, const struct pinned *p, const struct
 				   .event = m->event,
 				   .simulated = m->layout.simulated,
 				   .metric = m->layout.metric,
-				   .period = m->status.period };
+				   .period = m->status.period,
+				   .since_ns = m->start_realtime_ns };
 	now.time_ns = m->status.enabled_ns / (m->status.cpus ? m->status.cpus : 1);
 	ret = hist_print(stdout, &view, &info, &now, labels, name_of, &names, err);
 	snapshot_free(&now);

@@ -393,10 +393,16 @@ static int read_with_any_unit(struct cmd *c, struct err *err)
 
 static int choose_keys(struct cmd *c, struct err *err)
 {
-	for (unsigned int s = 0; s < COMPARE_SIDES && !server_of(c); s++)
-		if (diff_is_counts(file_of(c, s)))
-			return diff_keys_of_counts(&c->diff, file_of(c, s), err);
-	return 0;
+	const char *a = file_of(c, COMPARE_A), *b = file_of(c, COMPARE_B);
+	int ret = 0;
+
+	if (server_of(c))
+		return 0;
+	if (diff_is_counts(a) && diff_is_counts(b))
+		ret = diff_find_overlap(&c->diff, a, b, err);
+	if (ret || diff_is_counts(a) || diff_is_counts(b))
+		ret = ret ?: diff_keys_of_counts(&c->diff, diff_is_counts(a) ? a : b, err);
+	return ret;
 }
 
 static void print_next(const struct cmd *c, const struct compare_result *r, FILE *f)

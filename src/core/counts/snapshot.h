@@ -105,6 +105,7 @@ struct hist_info {
 	enum ibs_metric metric;
 	bool simulated;
 	__u64 end_ns; /* CLOCK_REALTIME of the end of the interval; 0: not printed */
+	__u64 since_ns; /* CLOCK_REALTIME of the first sample of counters that only grow; 0: an interval */
 	const struct hist_recorded *recorded; /* NULL: not a replay */
 };
 

@@ -29,7 +29,8 @@ struct diff {
 	unsigned int n_by, n_causes;
 	bool by_default, causes_by_default; /* nobody asked for these keys */
 	const char *event; /* of counts: "ibs_op" or "ibs_fetch"; NULL: the first in a file */
-	__u64 max_memory;  /* for reading, bytes; 0: as for recordings */
+	const char *earlier[COMPARE_SIDES]; /* see diff_find_overlap() */
+	__u64 max_memory;		    /* for reading, bytes; 0: as for recordings */
 	struct diff_about about[COMPARE_SIDES];
 	bool html; /* keep what only diff_put_html() needs, which diff_free() frees: */
 	struct diff_heat *heat[COMPARE_SIDES];
@@ -50,6 +51,15 @@ bool diff_is_counts(const char *file);
 
 /* Where nobody asked for keys, take those that a file of counts has. Return: 0 or a negative errno with @err. */
 int diff_keys_of_counts(struct diff *d, const char *file, struct err *err);
+
+/*
+ * diff_find_overlap() - are the files snapshots of the same counters?
+ *
+ * Then the later one has the counts of the other, too: diff_add_counts() subtracts d->earlier[side].
+ *
+ * Return: 0 or a negative errno with @err.
+ */
+int diff_find_overlap(struct diff *d, const char *a, const char *b, struct err *err);
 
 /*
  * diff_add_counts() - read the output of hist --json or ctl snapshot --json

@@ -246,9 +246,139 @@ static __u32 cause_of(struct diff *d, const json_t *labels)
 	return compare_cause(d->compare, name);
 }
 
+/* --- snapshots of the same counters */
+
+/* The series of an earlier snapshot by their labels. */
+static char *labels_text(const json_t *series)
+{
+	return json_dumps(json_object_get(series, "labels"), JSON_SORT_KEYS | JSON_COMPACT);
+}
+
+/* The only object of a file. Return: 0 and *out, which the caller frees; NULL: there are more; or a negative errno with @err. */
+static int read_only_object(const struct diff *d, const char *file, json_t **out, struct err *err)
+{
+	struct counts c;
+	int ret = open_counts(d, &c, file, err);
+
+	*out = NULL;
+	ret = ret ?: next_object(&c, err);
+	if (ret > 0) {
+		*out = json_incref(c.object);
+		ret = next_object(&c, err);
+	}
+	if (ret && *out) {
+		json_decref(*out);
+		*out = NULL;
+	}
+	close_counts(&c);
+	return ret < 0 ? ret : 0;
+}
+
+static double seen(const json_t *object)
+{
+	return json_number_value(json_object_get(json_object_get(object, "ledger"), "seen"));
+}
+
+static bool same_counters(const json_t *a, const json_t *b)
+{
+	static const char *const keys[] = { "counted_since", "event", "metric", "source" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!*text_of(a, keys[i]) || strcmp(text_of(a, keys[i]), text_of(b, keys[i])) != 0)
+			return false;
+	return true;
+}
+
+int diff_find_overlap(struct diff *d, const char *a, const char *b, struct err *err)
+{
+	json_t *of_a, *of_b = NULL;
+	int ret = read_only_object(d, a, &of_a, err) ?: read_only_object(d, b, &of_b, err);
+
+	memset(d->earlier, 0, sizeof(d->earlier));
+	if (!ret && of_a && of_b && same_counters(of_a, of_b)) {
+		d->earlier[COMPARE_A] = seen(of_a) > seen(of_b) ? b : NULL;
+		d->earlier[COMPARE_B] = seen(of_a) < seen(of_b) ? a : NULL;
+	}
+	json_decref(of_a);
+	json_decref(of_b);
+	return ret;
+}
+
+/* Return: an object of series by their labels; NULL: nothing is to be subtracted, or *ret is an error. */
+static json_t *read_earlier(struct diff *d, enum compare_side side, double *seconds, int *ret,
+			    struct err *err)
+{
+	json_t *object = NULL, *series, *out;
+	size_t i;
+
+	if (!d->earlier[side])
+		return NULL;
+	*ret = read_only_object(d, d->earlier[side], &object, err);
+	if (!object)
+		return NULL;
+	d->about[side].selection = side == COMPARE_A ? "since B" : "since A";
+	*seconds -= json_number_value(json_object_get(object, "interval_s"));
+	out = json_object();
+	json_array_foreach(json_object_get(object, "series"), i, series)
+	{
+		char *key = labels_text(series);
+
+		if (key)
+			json_object_set(out, key, series);
+		free(key);
+	}
+	json_decref(object);
+	return out;
+}
+
+/* Subtract what the series had earlier. Return: false if it had more. */
+static bool subtract(json_t *earlier, const json_t *series, struct diff_numbers *n, __u64 *buckets)
+{
+	char *key = labels_text(series);
+	const json_t *old = key ? json_object_get(earlier, key) : NULL;
+	struct diff_numbers was;
+	__u64 had[IBS_LAT_BUCKETS];
+	bool good = true;
+
+	if (old) {
+		good = read_numbers(old, &was, had);
+		n->samples -= was.samples;
+		n->valid -= was.valid;
+		n->sum -= was.sum;
+		n->ops -= was.ops;
+		n->cycles -= was.cycles;
+		n->no_ops |= was.no_ops;
+		for (unsigned int b = 0; good && b < IBS_LAT_BUCKETS; b++) {
+			good = buckets[b] >= had[b];
+			buckets[b] -= had[b];
+		}
+		json_object_del(earlier, key);
+	}
+	free(key);
+	return good && diff_numbers_good(n);
+}
+
+/* Groups that ended, of which the later snapshot has other rows. */
+static void warn_of_ended(const struct diff *d, enum compare_side side, json_t *earlier)
+{
+	const char *key;
+	const json_t *series;
+	double samples = 0;
+
+	json_object_foreach(earlier, key, series) samples +=
+		json_number_value(json_object_get(series, "samples"));
+	if (samples > 0)
+		log_warn("%s: %s samples that %s has of groups that ended count once more, in rows "
+			 "that have them now",
+			 d->about[side].file, TEXT_COUNT((unsigned long long)samples),
+			 d->earlier[side]);
+}
+
+/* --- series */
+
 /* @at: the number of the interval; -1: times are not known well enough */
 static int add_series(struct diff *d, enum compare_side side, const struct counts *c,
-		      const json_t *series, long at, struct err *err)
+		      const json_t *series, json_t *earlier, long at, struct err *err)
 {
 	const json_t *labels = json_object_get(series, "labels");
 	const char *text[LABEL_ALL];
@@ -262,6 +392,12 @@ static int add_series(struct diff *d, enum compare_side side, const struct count
 			       "%s: object %zu has a series that hist does not print: counts and "
 			       "buckets must be whole, not negative, and add up",
 			       c->file, c->n);
+	if (earlier && !subtract(earlier, series, &n, buckets))
+		return err_set(err, -EINVAL,
+			       "%s and %s are snapshots of the same counters, but a counter "
+			       "decreased: groups ended meanwhile; compare `hist --json 10 6` of "
+			       "both times",
+			       c->file, d->earlier[side]);
 	if (n.no_ops && d->per != DIFF_PER_ACCESS)
 		return -EAGAIN;
 	for (unsigned int k = 0; k < d->n_by; k++)
@@ -289,8 +425,10 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 	double seconds = 0, interval;
 	bool unknown = false, several;
 	long n = 0;
+	json_t *earlier;
 	int ret = open_counts(d, &c, file, err);
 
+	earlier = ret ? NULL : read_earlier(d, side, &seconds, &ret, err);
 	about->counts = true;
 	compare_width(d->compare, side, COMPARE_SECOND);
 	while (!ret && (ret = next_object(&c, err)) > 0) {
@@ -312,10 +450,13 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 		    interval <= SECONDS_MAX)
 			seconds += interval;
 		json_array_foreach(list, i, series) if (!ret) ret =
-			add_series(d, side, &c, series, several ? n : -1, err);
+			add_series(d, side, &c, series, earlier, several ? n : -1, err);
 		n++;
 	}
 	compare_seconds(d->compare, side, seconds);
+	if (!ret && earlier)
+		warn_of_ended(d, side, earlier);
+	json_decref(earlier);
 	close_counts(&c);
 	return ret;
 }

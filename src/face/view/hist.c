@@ -360,6 +360,8 @@ static void print_json(FILE *f, const struct hist_info *info, struct snapshot *i
 	ledger_put(&w, &interval->ledger);
 	if (info->end_ns)
 		put_time(&w, "end", info->end_ns);
+	if (info->since_ns)
+		put_time(&w, "counted_since", info->since_ns);
 	if (info->recorded)
 		put_recorded(&w, info->recorded);
 	json_begin_array(&w, "series");
