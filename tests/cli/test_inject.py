@@ -21,27 +21,29 @@ class Inject(unittest.TestCase):
         cls.addClassCleanup(cls.dir.cleanup)
         cls.driver = inject.Driver(os.path.abspath(ibscope.BUILD), inject.build_library(cls.dir.name), cls.dir.name)
 
-    def good(self, case):
-        return [inject.Run(self.driver, case), inject.Run(self.driver, case)]
-
-    def check(self, case, good, what, rng=None, most=None):
+    def check(self, case, what, rng=None, most=None):
+        good = [inject.Run(self.driver, case)]
         faults = self.driver.faults(case, what, rng, most)
         self.assertTrue(faults)
         for n, all_ in faults:
             r = inject.Run(self.driver, case, what, n, all_)
             with self.subTest(case=case.name, what=what, n=n, all=all_):
-                self.assertIsNone(self.driver.judge(good, r), (r.stack[:8], r.stderr))
+                problem = self.driver.judge(good, r)
+                if problem and len(good) < 2:   # does its output vary?
+                    good.append(inject.Run(self.driver, case))
+                    problem = self.driver.judge(good, r)
+                self.assertIsNone(problem, (r.stack[:8], r.stderr))
 
     def test_some_of_each(self):
         rng = random.Random(SEED)
         for case in inject.OFFLINE:
-            self.check(case, self.good(case), rng.choice(('alloc', 'calls')), rng, MOST)
+            self.check(case, rng.choice(('alloc', 'calls')), rng, MOST)
 
     def test_every_write(self):
         """No error of a write is forgotten before the file is complete."""
         for case in inject.OFFLINE:
             if case.files():
-                self.check(case, self.good(case), 'write,writev,pwrite64,close,linkat,renameat')
+                self.check(case, 'write,writev,pwrite64,linkat,renameat')
 
     def test_judge(self):
         """A program that ignores what fails is found."""
