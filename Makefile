@@ -17,6 +17,7 @@
 #   make types-perf   compare the shares of known data types with perf's
 #   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of all
 #   make inject       let each allocation and system call of each command fail; ONLY=TEXT some commands, MOST=N a few
+#   make coverage     lines and branches that unit, cli and system tests reach, by room; LAYERS=unit,cli some layers
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -95,7 +96,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -440,6 +441,13 @@ inject: deps
 	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) $(ONLY)
 	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) --live $(ONLY)
 
+# What unit, cli and system tests reach: half an hour. KEEP=1 prints the last run again.
+coverage: deps
+	$(Q)tools/deps.sh test && tools/deps.sh fuzz
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-coverage BPF_O=$(O) CC='$(CLANG)' LDFLAGS=-fprofile-instr-generate \
+		CFLAGS='-O1 -fprofile-instr-generate -fcoverage-mapping' all tests
+	$(Q)tests/coverage.py --build $(O)-coverage $(if $(LAYERS),--layers $(LAYERS)) $(if $(KEEP),--keep)
+
 # Programs and tests of check, each started by a script that runs it under memcheck. Slow tests may fail; only
 # the reports of memcheck count. It does not support clone() of processes that share memory, so tests that
 # need it run without memcheck.
@@ -496,6 +504,6 @@ uninstall:
 	$(Q)tools/install.sh --uninstall $(O) '$(DESTDIR)' $(prefix)
 
 clean:
-	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind $(O)-mutants
+	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind $(O)-mutants $(O)-coverage
 
 -include $(shell find $(sort $(O) $(BPF_O)) -name package-root -prune -o -name '*.d' -print 2>/dev/null)

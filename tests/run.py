@@ -309,6 +309,7 @@ def main():
     ap.add_argument('--build', required=True)
     ap.add_argument('--san', required=True)
     ap.add_argument('--only', metavar='NAME', help='this program or module')
+    ap.add_argument('--layers', default='unit,bpf,fuzz,cli,system', help='with commas between them')
     ap.add_argument('--module', help=argparse.SUPPRESS)
     args = ap.parse_args()
     os.chdir(os.path.dirname(HERE))
@@ -321,10 +322,10 @@ def main():
     PRIVATE = private()
     for signum in signal.SIGINT, signal.SIGTERM:
         signal.signal(signum, stop)
-    layers = {name: Tally() for name in ('unit', 'bpf', 'fuzz', 'cli', 'system')}
+    layers = {name: Tally() for name in args.layers.split(',')}
     seed = os.environ.get('SEED') or str(random.randrange(10000))
     print(f'# order of modules: SEED={seed}', flush=True)
-    unsteady = run_jobs([j for j in list_jobs(args, seed) if args.only in (None, j.name)], layers)
+    unsteady = run_jobs([j for j in list_jobs(args, seed) if j.layer in layers and args.only in (None, j.name)], layers)
     tally = Tally()
     for name, layer in layers.items():
         if not args.only:
