@@ -430,7 +430,7 @@ types-perf: deps
 mutants: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
-	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang $(CLANG) --jobs $(J) \
+	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang '$(CLANG)' --jobs $(J) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
 

@@ -213,6 +213,6 @@ class File:
 
 
 def parse(compiler, flags, path):
-    p = subprocess.run([compiler, '-fsyntax-only', '-w', '-Xclang', '-ast-dump=json', *flags, path],
+    p = subprocess.run([*compiler.split(), '-fsyntax-only', '-w', '-Xclang', '-ast-dump=json', *flags, path],
                        capture_output=True)
     return json.loads(p.stdout) if not p.returncode else None
