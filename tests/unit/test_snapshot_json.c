@@ -192,6 +192,15 @@ static void test_ranges(void **state)
 		free(text);
 		*s = good;
 	}
+	for (int b = IBS_LAT_BUCKETS - 1; b <= IBS_LAT_BUCKETS; b++) {
+		char *text = written(&n), *at = strstr(text, "[0,7,"), *other;
+
+		assert_non_null(at);
+		other = xasprintf("%.*s[%d%s", (int)(at - text), text, b, at + 2);
+		assert_int_equal(parse(other), b == IBS_LAT_BUCKETS ? -EPROTO : 0);
+		free(other);
+		free(text);
+	}
 }
 
 int main(void)
