@@ -166,14 +166,14 @@ function partsOf(text, two) {
 	return [text.slice(0, cut), text.slice(cut)];
 }
 /* Cut names that are wider than their column, by letters, so that no gap is left in them. */
-function fitNames() {
+function fitNames(which = '.name') {
 	const pen = document.createElement('canvas').getContext('2d');
 	const width = (node, text) => {
 		const style = getComputedStyle(node);
 		pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
 		return pen.measureText(text).width;
 	};
-	const names = [...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && getComputedStyle(e.lastChild).whiteSpace !== 'normal');
+	const names = [...document.querySelectorAll(which)].filter(e => e.title && e.clientWidth && getComputedStyle(e.lastChild).whiteSpace !== 'normal');
 	const cuts = names.map(e => { /* read all, then write */
 		const name = nameText(e.title), all = [...name].length, two = e.children.length > 1;
 		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;

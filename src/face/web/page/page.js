@@ -375,5 +375,5 @@ function draw() {
 	id('window').disabled = range !== null || !shown().length;
 	id('window').value = shown().length ? menu : '0';
 	drawFacts(d);
-	fitNames();
+	fitNames('table .name');
 }
