@@ -83,7 +83,7 @@ class Exporter(http.server.ThreadingHTTPServer):
         def do_GET(self):
             if 'snapshot' in self.path:
                 self.server.last = next(self.server.snapshots, self.server.last)
-            self.send_response(200)
+            self.send_response(404 if 'history' in self.path else 200)    # as without --history: the page keeps what it reads
             self.end_headers()
             self.wfile.write(json.dumps(self.server.last).encode() if 'snapshot' in self.path else self.server.page)
 
