@@ -15,14 +15,15 @@ export COLUMNS="${COLUMNS:-}"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-show() { # PROGRAM TITLE COMMAND...: record the program, and print the first lines that the command prints below its header
+show() { # PROGRAM TITLE COMMAND...: record the program, and print the sentence about sharing and the first lines of the table
 	program=$1 title=$2
 	shift 2
 	cc -O1 -g -pthread -o "$dir/$program" "$examples/$program.c"
 	"$ibscope" record$sim -c 100000 -o "$dir/data" -- "$dir/$program" 2 >/dev/null 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 	printf '\n%s\n$ ibscope record -c 100000 -- ./%s && ibscope %s\n' "$title" "$program" "$*"
 	"$ibscope" "$@" -i "$dir/data" 2>"$dir/log" |
-		awk '/^[A-Z]+  +[A-Z]+ / { on = 1 } on && n++ < 24; END { exit !n }' || cat "$dir/log" >&2
+		awk '/shared line.* of HITM/; /^[A-Z]+  +[A-Z]+ / { on = 1 }
+			on && n++ < 24 { if (!NF) blank = 1; else { if (blank) print ""; blank = 0; print } } END { exit !n }' || cat "$dir/log" >&2
 }
 show pointer_chase 'Which function waits: a linked list' report --by symbol,src --top 3
 show hot_field 'Which field of which structure' report --by type,field --top 3
