@@ -458,6 +458,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	if (ret)
 		return ret;
 	ret = put_state(r, err);
+	/* while we read the state, others fill the buffers that the first events of the command need */
+	ret = ret ?: put_all(r, false, err);
 	ret = ret ?: session_start(r->session, err);
 	if (ret) {
 		output_cancel(r->capture.output);
