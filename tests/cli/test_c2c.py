@@ -238,6 +238,11 @@ class C2c(unittest.TestCase):
         text = self.c2c(self.make('known', 'zen3')).stdout
         self.assertRegex(text, r'0x100000000 +false\? ')
 
+    def test_digits(self):
+        text = self.c2c(self.make('many', '20000')).stdout
+        self.assertRegex(text, r'\A1,\d{3} falsely shared lines, ')
+        self.assertRegex(text, r'\nother \(\d\d,\d{3}\) ')
+
     def test_text(self):
         for width in (60, 80, 150):
             text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
@@ -245,6 +250,7 @@ class C2c(unittest.TestCase):
             self.assertLessEqual(max(map(len, table.splitlines())), width, text)
             self.assertIn('SIMULATED', text)
             self.assertIn('1 page moved', text)
+        self.assertRegex(text, r'\nLINE .* MISS CYCLES +HITM')    # the sentence above is about it
         self.assertIn('HITM NEAR', text)
         self.assertIn('0x100000000: move offset 0 (written by count_requests) and offset 8 (written by count_errors) '
                       'to lines', text)
