@@ -189,6 +189,18 @@ class Pprof(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         return p.stdout
 
+    def test_parts(self):
+        """It is compressed in parts of 256 KiB, by several threads: their number does not change the file."""
+        file, path = self.make('4000', 'random'), os.path.join(self.dir.name, 'parts.pb.gz')
+        cpus, written = os.sched_getaffinity(0), []
+        for use in (cpus, {min(cpus)}):
+            subprocess.run([os.path.join(ibscope.BUILD, 'ibscope'), 'report', file, '--pprof', path], check=True,
+                           stderr=subprocess.DEVNULL, preexec_fn=lambda use=use: os.sched_setaffinity(0, use))
+            with open(path, 'rb') as f:
+                written.append(f.read())
+        self.assertGreater(len(gzip.decompress(written[0])), 3 * 256 * 1024)
+        self.assertEqual(*written)
+
     @unittest.skipUnless(shutil.which('go'), 'no go')
     def test_go(self):
         def total(text):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A compressed file; another thread compresses while its owner makes the next bytes. */
+/* A file compressed with gzip, by other threads while its owner makes the next bytes. */
 #ifndef IBSCOPE_GZIP_OUT_H
 #define IBSCOPE_GZIP_OUT_H
 
@@ -7,7 +7,7 @@
 
 struct gzip_out;
 
-/* Return: NULL without memory for it. @fd stays the caller's. */
+/* @fd stays the caller's, and open until gzip_out_close(). */
 struct gzip_out *gzip_out_new(int fd);
 
 void gzip_out_put(struct gzip_out *o, const void *data, size_t n);

@@ -12,6 +12,7 @@
 #define FRAMES	  (TRACE_STACK_MAX + 1) /* with the mark of a simulation */
 #define TEXT	  1024			/* of a name */
 #define SIMULATED "SIMULATED"
+#define LONE	  1 /* in place of the parent: the frame is all of its stack */
 
 /* Of words alone: equal ones have equal bytes. */
 struct mapping {
@@ -37,7 +38,7 @@ struct pprof {
 	struct u64_map function_of; /* by address of the name, as the linker has it */
 	struct word_table mappings, locations, functions, stacks, labels_of;
 	struct pprof_rows rows;
-	struct chain_memo memo; /* location of a frame, without a parent */
+	struct chain_memo memo; /* location of a frame, without a parent; stack of a LONE frame */
 	/* functions of a location: their number, and from the innermost on the index + 1 of each */
 	struct word_table inlined;
 	__u64 first, last; /* time; 0: unknown */
@@ -157,6 +158,33 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 }
 
 /* The words of a stack are their number and the locations from the innermost on. */
+static __u32 stack_at(struct pprof *p, __u64 *words, unsigned int n)
+{
+	words[0] = n + !!p->simulated;
+	words[n + 1] = p->simulated;
+	return word_table_at(&p->stacks, words, words[0] + 1);
+}
+
+/* Most stacks are of one frame: those are found at once. */
+static __u32 lone_stack_of(struct pprof *p, const struct trace_event *ev,
+			   const struct chain_frame *frame)
+{
+	const struct chain_place place =
+		chain_place_of(p->opts.tasks, p->opts.symbols, ev, frame, LONE);
+	enum code_kind kind = CODE_NAMED;
+	__u64 words[3];
+	__u32 stack;
+
+	if (!chain_memo_get(&p->memo, &place, &stack)) {
+		words[1] = find_location(p, ev, frame, &kind);
+		stack = stack_at(p, words, 1);
+		if (kind == CODE_NAMED)
+			chain_memo_put(&p->memo, &place, stack);
+	}
+	p->code[kind]++;
+	return stack;
+}
+
 static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
@@ -164,14 +192,19 @@ static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 	bool known = n > 0;
 	__u64 words[FRAMES + 2];
 
+	if (n == 1)
+		return lone_stack_of(p, ev, &frames[0]);
 	p->code[CODE_NO_ADDRESS] += !known;
 	if (!n) /* an address that nothing is known of */
 		frames[n++] = (struct chain_frame){ 0 };
-	words[0] = n + !!p->simulated;
 	for (unsigned int i = 0; i < n; i++)
 		words[i + 1] = location_of(p, ev, &frames[i], known && !i);
-	words[n + 1] = p->simulated;
-	return word_table_at(&p->stacks, words, words[0] + 1);
+	return stack_at(p, words, n);
+}
+
+void pprof_expect(const struct pprof *p, const struct trace_hint *hint)
+{
+	chain_memo_prefetch(&p->memo, hint->ip, hint->tgid, LONE);
 }
 
 struct pprof *pprof_new(const struct report_opts *opts)
@@ -249,7 +282,7 @@ void pprof_add(struct pprof *p, const struct trace_event *ev, const char *servic
 	if (ev->kind != trace_kind_of(p->opts.metric))
 		return;
 	report_key_of(p->labels, ev, words);
-	row.labels = word_table_at(&p->labels_of, words, report_key_words(&p->opts));
+	row.labels = word_table_again(&p->labels_of, words, report_key_words(&p->opts));
 	row.stack = stack_of(p, ev);
 	if (service) {
 		utf8_escape(printable, sizeof(printable), service);
@@ -550,8 +583,6 @@ int pprof_write(struct pprof *p, const struct report_head *head, int fd, struct 
 	int ret;
 
 	pprof_rows_flush(&p->rows);
-	if (!w.out)
-		return err_set(err, -ENOMEM, "out of memory for the output");
 	write_all(&w, head);
 	ret = gzip_out_close(w.out);
 	if (ret)

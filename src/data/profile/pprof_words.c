@@ -30,8 +30,33 @@ __u32 word_table_at(struct word_table *t, const void *words, size_t n)
 	return t->n - n;
 }
 
+#define RECENT_BITS 12
+
+/* The multiplications do not wait for each other, as those of words_hash() do. */
+static __u32 *recent_at(const struct word_table *t, const __u64 *words, size_t n)
+{
+	__u64 sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (words[i] + i) * (0x9e3779b97f4a7c15ull + 2 * i);
+	return &t->recent[u64_hash(sum) >> (64 - RECENT_BITS)];
+}
+
+__u32 word_table_again(struct word_table *t, const void *words, size_t n)
+{
+	__u32 *recent;
+
+	if (!t->recent)
+		t->recent = xcalloc(1 << RECENT_BITS, sizeof(*t->recent));
+	recent = recent_at(t, words, n);
+	if (*recent + n > t->n || !same(&t->words[*recent], words, n))
+		*recent = word_table_at(t, words, n);
+	return *recent;
+}
+
 void word_table_free(struct word_table *t)
 {
+	free(t->recent);
 	free(t->words);
 	u64_map_free(&t->of);
 }

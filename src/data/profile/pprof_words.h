@@ -12,10 +12,13 @@ struct word_table {
 	__u64 *words;
 	size_t n, room;
 	struct u64_map of;
+	__u32 *recent; /* indexes that word_table_again() returned */
 };
 
 /* The index of some words in @t, in units of a word. */
 __u32 word_table_at(struct word_table *t, const void *words, size_t n);
+/* The same for words that often come again soon. */
+__u32 word_table_again(struct word_table *t, const void *words, size_t n);
 void word_table_free(struct word_table *t);
 
 /* One cache line: there are nearly as many rows as samples. */

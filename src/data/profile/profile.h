@@ -59,6 +59,9 @@ void pprof_free(struct pprof *p); /* accepts NULL */
  */
 void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service);
 
+/* Begin to load what a sample to come will need. */
+void pprof_expect(const struct pprof *p, const struct trace_hint *hint);
+
 /* Number of samples by how much is known of their functions. */
 __u64 pprof_samples(const struct pprof *p, enum code_kind kind);
 

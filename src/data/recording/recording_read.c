@@ -565,6 +565,21 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 	}
 }
 
+/* Records with all registers have these columns, too. */
+static bool recording_ahead_hint(const struct trace *t, unsigned int n, struct trace_hint *out)
+{
+	const struct reader *r = (const struct reader *)t;
+	const struct samples *s = r->op.next < r->op.columns->n ? &r->op : &r->fetch;
+	const unsigned int i = s->next + n;
+
+	if (i >= s->columns->n)
+		return false;
+	*out = (struct trace_hint){ .ip = VALUE(s->columns, REG1, i),
+				    .tgid = VALUE(s->columns, TGID, i),
+				    .tid = VALUE(s->columns, TID, i) };
+	return true;
+}
+
 static void recording_rewind(struct trace *t)
 {
 	struct reader *r = (struct reader *)t;
@@ -583,6 +598,7 @@ const struct trace_format recording_format = {
 	.magic = recording_magic,
 	.open = recording_open_reader,
 	.next = recording_next,
+	.ahead = recording_ahead_hint,
 	.rewind = recording_rewind,
 	.close = recording_close_reader,
 };

@@ -64,6 +64,11 @@ static bool symbol_name_word(struct report *r, const struct symbol *sym, __u64 *
 	return true;
 }
 
+static bool comm_text_word(struct report *r, const char *comm, __u64 *word)
+{
+	return comm && symbol_name_word(r, &(struct symbol){ .name = comm }, word);
+}
+
 static bool cgroup_word(const struct key_sample *k, __u64 *word)
 {
 	const __u64 id = k->ev->sample.cgroup_id;
@@ -102,7 +107,8 @@ static bool comm_word(const struct key_sample *k, __u64 *word)
 	const struct trace_sample *s = &k->ev->sample;
 
 	return s->has_task &&
-	       text_word(k->r, tasks_comm(k->r->opts.tasks, s->tgid, s->tid, k->ev->time), word);
+	       comm_text_word(k->r, tasks_comm(k->r->opts.tasks, s->tgid, s->tid, k->ev->time),
+			      word);
 }
 
 static bool rank_word(const struct key_sample *k, __u64 *word)

@@ -49,8 +49,14 @@ struct chain_place chain_place_of(const struct tasks *tasks, const struct symbol
  * name may come later. The zero value is empty.
  */
 struct chain_memo {
-	struct chain_known *known;
+	struct chain_known *known; /* aligned, in `room` */
+	void *room;
+	__u64 state; /* of all that is known */
+	__u32 changes, round;
 };
+
+/* Begin to load what chain_memo_get() reads for a frame of a sample to come. */
+void chain_memo_prefetch(const struct chain_memo *m, __u64 addr, __u32 tgid, __u32 parent);
 
 bool chain_memo_get(const struct chain_memo *m, const struct chain_place *p, __u32 *number);
 void chain_memo_put(struct chain_memo *m, const struct chain_place *p, __u32 number);

@@ -351,9 +351,11 @@ static void take(struct tasks *t, const struct event *e)
 			h->exited = true;
 		break;
 	case TRACE_REGION:
+		t->has_regions = true;
 		take_region(t, e);
 		break;
 	case TRACE_RANK:
+		t->has_ranks = true;
 		add_version(history_of(t, RANK(e->tgid)),
 			    (struct version){ e->time, .name = e->what });
 		break;
@@ -491,6 +493,8 @@ bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank)
 	const struct version *v;
 
 	sort_events(t);
+	if (!t->has_ranks)
+		return false;
 	v = version_at(history_at(t, RANK(tgid)), time);
 	if (!v || v->name == INTERN_NONE)
 		return false;
@@ -504,6 +508,8 @@ const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time)
 	struct region_node n;
 
 	sort_events(t);
+	if (!t->has_regions)
+		return NULL;
 	/* in nested teams, the thread that began the team may have no region of its own either */
 	for (int depth = 0; depth < TEAM_DEPTH; depth++) {
 		v = version_at(history_at(t, REGION(tid)), time);
@@ -528,6 +534,8 @@ bool tasks_omp(const struct tasks *t, __u32 tid, __u64 time, __u32 *number, __u6
 	const struct version *v;
 
 	sort_events(t);
+	if (!t->has_regions)
+		return false;
 	v = version_at(history_at(t, OMP(tid)), time);
 	if (!v || v->tgid == NO_NUMBER)
 		return false;

@@ -43,7 +43,7 @@ struct tasks {
 	struct event *events; /* not applied yet */
 	size_t n_events, events_room;
 	size_t seq;
-	bool has_times, has_data;
+	bool has_times, has_data, has_ranks, has_regions;
 	__u64 state; /* as of tasks_state() */
 
 	struct intern texts;

@@ -265,6 +265,18 @@ static inline const struct trace_info *trace_info(const struct trace *t)
  */
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err);
 
+/* What lookups for a sample to come will need, to have the processor load that early. */
+struct trace_hint {
+	__u64 ip;
+	__u32 tgid, tid;
+};
+
+/*
+ * Look at the sample that comes after @n others, if the format has it at hand. It may come in another order: use it for
+ * nothing but prefetching. Return: whether *out is set.
+ */
+static inline bool trace_ahead(const struct trace *t, unsigned int n, struct trace_hint *out);
+
 /*
  * From now on samples are not wanted: formats that can skip them unread do so. trace_rewind() ends that.
  * Damage inside of skipped samples is not noticed.
@@ -315,9 +327,16 @@ struct trace_format {
 	 */
 	int (*open)(int fd, __u64 offset, __u64 bytes, struct trace **t, struct err *err);
 	int (*next)(struct trace *t, struct trace_event *ev, struct err *err);
+	/* See trace_ahead(). NULL: nothing is known of samples to come. */
+	bool (*ahead)(const struct trace *t, unsigned int n, struct trace_hint *out);
 	void (*rewind)(struct trace *t);
 	void (*close)(struct trace *t);
 };
+
+static inline bool trace_ahead(const struct trace *t, unsigned int n, struct trace_hint *out)
+{
+	return t->format->ahead && t->format->ahead(t, n, out);
+}
 
 extern const struct trace_format recording_format; /* recording_read.c */
 extern const struct trace_format perf_data_format; /* perf_data.c */

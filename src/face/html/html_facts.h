@@ -26,6 +26,7 @@ enum html_address { HTML_PHYSICAL, HTML_VIRTUAL, HTML_NO_ADDRESS, HTML_ADDRESSES
 /* A frame of a call chain, below its caller's node. */
 struct html_node {
 	__u32 parent, frame;
+	__u32 alone; /* the node of the same frame without callers; 0: not asked for */
 };
 
 /* A container, or a cgroup outside containers. */
@@ -33,7 +34,8 @@ struct html_group {
 	const char *option; /* option that selects it by its name; NULL: there is none */
 };
 
-#define HTML_BATCH 4096 /* samples of a job */
+#define HTML_BATCH  4096 /* samples of a job */
+#define HTML_RECENT 256	 /* threads */
 
 /* A sample on its way to the rows. */
 struct html_sample {
@@ -63,8 +65,9 @@ struct html_report {
 	struct u64_map node_of;	 /* parent << 32 | frame to node */
 	struct html_node *nodes;
 	size_t n_nodes, room_nodes;
-	struct chain_memo memo;	  /* node of a frame below that of its caller */
-	struct u64_map thread_of; /* node by the address of the thread's name */
+	struct chain_memo memo;	   /* node of a frame below that of its caller */
+	struct u64_map thread_of;  /* node by the address of the thread's name */
+	__u32 recent[HTML_RECENT]; /* the node of a thread met lately, by tid */
 	struct html_places places;
 	struct intern names[HTML_NAMES];
 	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */

@@ -17,7 +17,7 @@ __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
 		return parent; /* deeper frames count towards this one */
 	array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1);
 	node = r->n_nodes++;
-	r->nodes[node] = (struct html_node){ parent, frame };
+	r->nodes[node] = (struct html_node){ parent, frame, 0 };
 	u64_map_put(&r->node_of, key, node);
 	return node;
 }
@@ -26,8 +26,13 @@ static void lose_callers(struct html_key *k, void *ctx)
 {
 	struct html_report *r = ctx;
 
-	if (k->stack)
-		k->stack = html_node_of(r, 0, r->nodes[k->stack].frame);
+	__u32 alone;
+
+	if (!k->stack)
+		return;
+	alone = r->nodes[k->stack].alone ?: html_node_of(r, 0, r->nodes[k->stack].frame);
+	r->nodes[k->stack].alone = alone;
+	k->stack = alone;
 }
 
 static void lose_cpus(struct html_key *k, void *ctx)

@@ -43,6 +43,9 @@ void html_report_part_end(struct html_report *r);
  */
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period);
 
+/* Begin to load what a sample to come will need. */
+void html_report_expect(const struct html_report *r, const struct trace_hint *hint);
+
 /* The labels that html_report_interval() needs. */
 #define HTML_LABELS                                                                       \
 	(1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD | 1U << LABEL_SRC | \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Call chains: a thread, its functions, and what was inlined into them. */
 #include "html_facts.h"
+#include "html_report.h"
 
 static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
 {
@@ -67,10 +68,17 @@ __u32 html_stack_of(struct html_report *r, const struct trace_event *ev)
 	if (s->has_task)
 		comm = tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time);
 	node = thread_of(r, comm);
+	r->recent[s->tid % HTML_RECENT] = node;
 	if (!n)
 		node = node_of(r, node, "[unresolved]");
 	while (n--)
 		node = frame_of(r, ev, &frames[n], node, &kind);
 	r->code_kinds[s->has_ip ? kind : CODE_NO_ADDRESS]++;
 	return node;
+}
+
+/* The outermost frame; most samples have no other one. */
+void html_report_expect(const struct html_report *r, const struct trace_hint *hint)
+{
+	chain_memo_prefetch(&r->memo, hint->ip, hint->tgid, r->recent[hint->tid % HTML_RECENT]);
 }

@@ -178,8 +178,24 @@ static int add_html(struct report_cmd *c, const struct trace_event *ev, struct e
 			  err);
 }
 
+/* Far enough ahead for memory, and near enough that it is still in the caches then. */
+#define AHEAD 8
+
+static void expect(const struct report_cmd *c)
+{
+	struct trace_hint hint;
+
+	if (!(c->html || c->pprof) || !trace_ahead(c->in.trace, AHEAD, &hint))
+		return;
+	if (c->html)
+		html_report_expect(c->html, &hint);
+	else
+		pprof_expect(c->pprof, &hint);
+}
+
 static int add_sample(struct report_cmd *c, const struct trace_event *ev, struct err *err)
 {
+	expect(c);
 	if (c->numa && !trace_accesses_memory(ev))
 		return 0;
 	if (c->html)
