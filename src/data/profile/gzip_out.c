@@ -54,7 +54,8 @@ static void compress_part(void *arg)
 	z->avail_in = p->n;
 	z->next_out = p->out;
 	z->avail_out = p->room;
-	p->ok = p->ok && deflate(z, flush) == (p->last ? Z_STREAM_END : Z_OK) && !z->avail_in && z->avail_out;
+	p->ok = p->ok && deflate(z, flush) == (p->last ? Z_STREAM_END : Z_OK) && !z->avail_in &&
+		z->avail_out;
 	p->n_out = p->room - z->avail_out;
 }
 
