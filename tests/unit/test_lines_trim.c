@@ -42,11 +42,10 @@ static void test_hot_lines_stay(void **state)
 
 	(void)state;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
-	s = lines_new(&(struct lines_opts){ &info, IBS_METRIC_DC_MISS_LAT });
+	s = lines_new(&(struct lines_opts){ &info, IBS_METRIC_DC_MISS_LAT, MOST });
 	for (__u64 i = 0; i < COLD; i++) {
 		add(s, &info, 0x100000 + 64 * i, 0, i);
 		add(s, &info, 64 * (i % HOT + 1), i / HOT % 2, i / HOT);
-		lines_trim(s, MOST);
 	}
 	lines = lines_finish(s);
 	assert_in_range(lines->n, HOT, MOST);

@@ -113,7 +113,7 @@ static int start(struct recorded *r, struct sampling_opts *s, bool names, bool s
 		ret = tasks_read(r->tasks, r->trace, err);
 	if (!ret && symbols)
 		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
-	if (!ret && symbols && r->places)
+	if (!ret && symbols && r->places && !r->places_last)
 		ret = symbols_read_stacks(r->symbols, r->tasks, r->trace, err);
 	return ret ?: start_selection(r, s, err);
 }
@@ -137,6 +137,8 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 		if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 			continue;
 		*(ev->kind == TRACE_SAMPLE_OP ? &h->op_samples : &h->fetch_samples) += 1;
+		if (r->places_last)
+			symbols_learn_stack(r->symbols, r->tasks, ev);
 		if (ev->kind != r->kind)
 			continue;
 		if (r->symbols)

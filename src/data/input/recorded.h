@@ -46,7 +46,8 @@ struct recorded {
 	struct replay *replay; /* NULL: all samples are selected */
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not needed */
-	bool places; /* also read what is at data addresses, such as the thread of a stack */
+	bool places;	  /* also read what is at data addresses, such as the thread of a stack */
+	bool places_last; /* with `places`: nobody asks for it before all samples are read */
 	struct report_head head;
 	enum trace_kind kind; /* of the selected event */
 	char *options;	      /* as given, for the head */

@@ -185,6 +185,11 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	out->end = map.end;
 }
 
+void symbols_data_expect(const struct symbols *s, __u32 tgid, __u64 addr, bool near)
+{
+	stack_pages_expect(&s->stacks, tgid, addr, near);
+}
+
 void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,
 		  const struct data_place *data, unsigned int size, __u64 time,
 		  struct type_access *out)

@@ -106,6 +106,17 @@ __u32 stack_pages_find(const struct stack_pages *p, __u32 tgid, __u64 addr, __u6
 	return t->lowest >= start && t->highest < end ? tid : 0;
 }
 
+void stack_pages_expect(const struct stack_pages *p, __u32 tgid, __u64 addr, bool near)
+{
+	const __u64 key = page_key(tgid, addr / PAGE_BYTES);
+	const __u32 first = near ? u64_map_get(&p->of, key) : U64_MAP_NONE;
+
+	if (!near)
+		u64_map_prefetch(&p->of, key);
+	else if (first != U64_MAP_NONE)
+		__builtin_prefetch(&p->use[first]);
+}
+
 void stack_pages_free(struct stack_pages *p)
 {
 	free(p->use);

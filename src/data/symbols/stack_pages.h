@@ -43,6 +43,8 @@ void stack_pages_add(struct stack_pages *p, __u32 tgid, __u32 tid, __u64 addr, _
 __u32 stack_pages_find(const struct stack_pages *p, __u32 tgid, __u64 addr, __u64 time, __u64 start,
 		       __u64 end);
 
+/* Begin to load what stack_pages_find() reads first; @near: what it reads then. */
+void stack_pages_expect(const struct stack_pages *p, __u32 tgid, __u64 addr, bool near);
 void stack_pages_free(struct stack_pages *p);
 
 #endif

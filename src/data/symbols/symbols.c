@@ -264,11 +264,10 @@ static bool same_build_id(const struct dso *d, const struct task_map *map)
 	       !memcmp(d->build_id, map->build_id ?: d->build_id, d->build_id_len);
 }
 
-struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map)
+static struct dso *dso_for(struct symbols *s, const struct process *p, bool elsewhere,
+			   const struct task_map *map)
 {
 	__u32 first = u64_map_get(&s->dso_of, (uintptr_t)map->path), i;
-	const struct process *p = process_of(s, tgid);
-	bool elsewhere = p->contained && !p->alive;
 	struct dso *d;
 
 	for (i = first; i != INTERN_NONE; i = s->dsos[i].next)
@@ -286,6 +285,18 @@ struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map)
 		d->build_id_len = map->build_id_len;
 	}
 	return d;
+}
+
+struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map)
+{
+	const struct process *p = process_of(s, tgid);
+
+	return dso_for(s, p, p->contained && !p->alive, map);
+}
+
+struct dso *dso_here(struct symbols *s, __u32 tgid, const struct task_map *map)
+{
+	return dso_for(s, process_of(s, tgid), false, map);
 }
 
 void dso_open(struct symbols *s, struct dso *d)

@@ -172,6 +172,13 @@ const char *data_place_label(const struct data_place *place, char *buf, size_t s
 void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  struct data_place *out);
 
+/* Begin to load what that will need; @near: some calls later, to continue. */
+void symbols_data_expect(const struct symbols *s, __u32 tgid, __u64 addr, bool near);
+
+/* Learn the same from one sample, for those who ask symbols_data() only after the last one. */
+void symbols_learn_stack(struct symbols *s, const struct tasks *tasks,
+			 const struct trace_event *ev);
+
 /**
  * symbols_read_stacks() - learn from all samples of a recording what is the stack of which thread
  *

@@ -107,6 +107,9 @@ struct dso *code_dso(struct symbols *s, __u32 tgid, const struct task_map *map);
 /* The same, unopened. */
 struct dso *dso_at(struct symbols *s, __u32 tgid, const struct task_map *map);
 
+/* The same as if the process were in no container, which is found out only while samples are read. */
+struct dso *dso_here(struct symbols *s, __u32 tgid, const struct task_map *map);
+
 void dso_open(struct symbols *s, struct dso *d);
 
 /* Which kernel it was is known by its own map, @map, or since it still runs. */

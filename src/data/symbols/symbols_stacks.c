@@ -8,12 +8,14 @@
 #include <ibscope/op_fields.h>
 
 /* Go keeps its stacks among other data, and uses their memory for that later. */
-static bool proves(struct symbols *s, __u32 tgid, const struct task_map *map, struct dso *d)
+static bool proves(struct symbols *s, const struct task_map *map, struct dso *d)
 {
 	if (!d->stacks_asked) {
 		d->stacks_asked = true;
-		d->no_stacks = data_kind_of(map->path) != DATA_NO_SYMBOL ||
-			       !code_dso(s, tgid, map)->object || object_is_go(d->object);
+		d->no_stacks = data_kind_of(map->path) != DATA_NO_SYMBOL;
+		if (!d->no_stacks && !d->opened)
+			dso_open(s, d);
+		d->no_stacks |= !d->object || object_is_go(d->object);
 	}
 	return !d->no_stacks;
 }
@@ -42,8 +44,8 @@ static unsigned int stack_access(struct symbols *s, const struct tasks *tasks,
 
 	if (!tasks_map(tasks, t->tgid, t->ip, ev->time, false, &map))
 		return 0;
-	d = dso_at(s, t->tgid, &map);
-	if (!proves(s, t->tgid, &map, d))
+	d = dso_here(s, t->tgid, &map);
+	if (!proves(s, &map, d))
 		return 0;
 	offset = t->ip - map.start + map.pgoff;
 	known = u64_map_get(&d->stack_access, offset);
@@ -54,7 +56,7 @@ static unsigned int stack_access(struct symbols *s, const struct tasks *tasks,
 	return known;
 }
 
-static void learn(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev)
+void symbols_learn_stack(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev)
 {
 	const struct trace_sample *t = &ev->sample;
 	unsigned int how;
@@ -82,7 +84,7 @@ int symbols_read_stacks(struct symbols *s, const struct tasks *tasks, struct tra
 	int ret = trace_rewind(trace, err);
 
 	while (!ret && (ret = trace_next(trace, &ev, err)) > 0) {
-		learn(s, tasks, &ev);
+		symbols_learn_stack(s, tasks, &ev);
 		ret = 0;
 	}
 	return ret ?: trace_rewind(trace, err);

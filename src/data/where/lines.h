@@ -123,18 +123,24 @@ void line_judge(struct line *l, bool stores);
 struct lines_opts {
 	const struct trace_info *info; /* outlives the lines */
 	enum ibs_metric metric;
+	/*
+	 * If there are so many accesses, forget those of the coldest lines, half of them or more. A line that comes
+	 * back lacks what it had before. 0: no limit.
+	 */
+	size_t most;
 };
 
 struct lines {
 	struct line *line;
 	size_t n;
-	struct line total;  /* its slots and users are meaningless */
-	struct ibs_cpu cpu; /* processor that took the samples */
-	bool has_period;    /* the period of all samples is known: cycles are miss cycles */
+	const struct line_access *end; /* of those of all lines, which are one array */
+	struct line total;	       /* its slots and users are meaningless */
+	struct ibs_cpu cpu;	       /* processor that took the samples */
+	bool has_period; /* the period of all samples is known: cycles are miss cycles */
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
 	__u64 other;				  /* other samples */
 	__u64 moved;				  /* pages */
-	__u64 trimmed;				  /* samples, by lines_trim() */
+	__u64 trimmed;				  /* samples, by lines_opts.most */
 	/* samples of lines_add_window() */
 	struct lines_hot {
 		__u64 tables;
@@ -154,11 +160,6 @@ struct line_set;
 struct line_set *lines_new(const struct lines_opts *opts);
 /* Add a sample of ibs_op. */
 void lines_add(struct line_set *s, const struct trace_event *ev);
-/*
- * If there are @most accesses or more, forget those of the coldest lines, half of them or more. A line that comes back
- * lacks what it had before.
- */
-void lines_trim(struct line_set *s, size_t most);
 /* Tables of hot lines, one for each sampled CPU. */
 struct hot_tables {
 	const struct hot_table {

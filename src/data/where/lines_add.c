@@ -105,6 +105,8 @@ static void add_some(struct line_set *s, const struct line_access *a, unsigned i
 			add_up(sum, &a[i]);
 		else
 			append(s, &a[i], hash[i]);
+		if (s->opts.most && s->n >= s->opts.most)
+			lines_trim(s);
 	}
 }
 
@@ -119,7 +121,6 @@ static void add_batch(void *ctx, const void *items, size_t n)
 void lines_flush(struct line_set *s)
 {
 	parallel_queue_flush(&s->queue);
-	s->n_most = s->n;
 }
 
 struct line_set *lines_new(const struct lines_opts *opts)
@@ -197,5 +198,4 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 		a.cycles = lat * (period ?: 1);
 	}
 	parallel_queue_put(&s->queue, &a, 1);
-	s->n_most++;
 }

@@ -54,13 +54,35 @@ static void find_function(const struct line_namer *n, const struct line_access *
 		     out);
 }
 
-enum code_kind line_namer_code(const struct line_namer *n, const struct line_access *a)
+enum code_kind line_namer_code(struct line_namer *n, const struct line_access *a)
 {
+	const __u64 state = a->has & LINE_KERNEL ? 0 : tasks_state(n->tasks);
+	const __u32 maps = state ? tasks_maps(n->tasks, a->tgid, a->first) : 0;
+	const struct chain_place place = { .state = maps ? state : 0,
+					   .addr = a->ip,
+					   .tgid = a->tgid,
+					   .maps = maps,
+					   .changes = symbols_changes(n->symbols) };
+	enum code_kind kind;
 	struct symbol sym;
+	__u32 number;
 
-	if (a->has & LINE_HAS_IP)
-		find_function(n, a, &sym);
-	return report_code_kind(a->has & LINE_HAS_IP, &sym);
+	if (!(a->has & LINE_HAS_IP))
+		return report_code_kind(false, &sym);
+	if (chain_memo_get(&n->named, &place, &number))
+		return CODE_NAMED;
+	find_function(n, a, &sym);
+	kind = report_code_kind(true, &sym);
+	if (kind == CODE_NAMED)
+		chain_memo_put(&n->named, &place, 0);
+	return kind;
+}
+
+void line_namer_expect(const struct line_namer *n, const struct line_access *a, bool near)
+{
+	if (!near)
+		chain_memo_prefetch(&n->named, a->ip, a->tgid, 0);
+	symbols_data_expect(n->symbols, a->tgid, a->addr, near);
 }
 
 const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
@@ -91,6 +113,7 @@ void line_namer_free(struct line_namer *n)
 {
 	intern_free(&n->texts);
 	u64_map_free(&n->containers);
+	chain_memo_free(&n->named);
 }
 
 static int compare_tallied(const void *pa, const void *pb)

@@ -6,7 +6,7 @@
 #include "base/intern.h"
 #include "lines.h"
 #include "report/report.h"
-#include "symbols/symbols.h"
+#include "symbols/chain.h"
 
 /* A variable has no offset, a field has: "stats+8". Both are "[heap]" and the like elsewhere. */
 enum line_name {
@@ -33,6 +33,7 @@ struct line_namer {
 	struct symbols *symbols;
 	struct intern texts;
 	struct u64_map containers; /* by cgroup */
+	struct chain_memo named;   /* code whose function has a name */
 };
 
 /* What lies at the address of an access. */
@@ -40,7 +41,10 @@ void line_namer_place(const struct line_namer *n, const struct line_access *a,
 		      struct data_place *out);
 
 /* How far the function of an access is known. */
-enum code_kind line_namer_code(const struct line_namer *n, const struct line_access *a);
+enum code_kind line_namer_code(struct line_namer *n, const struct line_access *a);
+
+/* Begin to load what the two above will need for an access; @near: some calls later, to continue. */
+void line_namer_expect(const struct line_namer *n, const struct line_access *a, bool near);
 
 /*
  * Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known.

@@ -28,11 +28,13 @@ struct line_set {
 	struct u64_map of; /* by the hash of its key */
 
 	struct parallel_queue queue; /* of struct line_access */
-	size_t n_most;		     /* `n` is at most this, with those in the queue */
 };
 
 /* The sums of equal accesses, by all words before them. */
 struct line_access *line_access_of(struct line_set *s, const struct line_access *a);
+
+/* Apply lines_opts.most. */
+void lines_trim(struct line_set *s);
 
 /* Add what waits: then `access` has all. */
 void lines_flush(struct line_set *s);

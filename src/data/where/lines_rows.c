@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define ABSENT "[unknown]"
+#define AHEAD  16ll /* accesses */
 
 /* X(COLUMN, "name", digits, COLUMN_*, value of row `r` with line `l`, "meaning") */
 #define COLUMNS(X)                                                                                \
@@ -337,7 +338,12 @@ void line_rows_count(struct line_rows *rows, const struct line *l)
 {
 	struct data_place place;
 
+	/* accesses of most lines are few, but those of the next lines come after them */
 	for (size_t i = 0; i < l->n_access; i++) {
+		if (rows->lines->end - &l->access[i] > AHEAD) {
+			line_namer_expect(&rows->namer, &l->access[i + AHEAD], false);
+			line_namer_expect(&rows->namer, &l->access[i + AHEAD / 2], true);
+		}
 		line_namer_place(&rows->namer, &l->access[i], &place);
 		rows->data[place.kind] += l->access[i].samples;
 		if (!rows->lines->hot.tables)

@@ -200,6 +200,7 @@ void line_judge(struct line *l, bool stores)
 struct found {
 	__u64 address, space;
 	__u32 n_access;
+	__u32 at; /* where the next access goes */
 	bool physical, virtual, moved;
 };
 
@@ -209,9 +210,7 @@ struct finding {
 	struct found *found;
 	size_t n, room;
 	struct u64_map of; /* by the hash of address, space and `physical` */
-	__u32 *line;	   /* of each access: its page, later its line */
-	size_t *at;	   /* of each line: where its next access goes */
-	struct line_access *sorted;
+	__u32 *line; /* of each access: its page, later its line, then the place where it goes */
 };
 
 static struct found line_at(const struct finding *f, const struct line_access *a, __u32 page)
@@ -278,19 +277,81 @@ static void find_some(struct finding *f, const struct line_access *a, size_t n, 
 		line[i] = line_of(f, &l[i], hash[i]);
 }
 
-/* From what was found to lines, whose accesses are neighbours. */
-static void make_lines(struct finding *f)
+/* Set where the accesses of each line begin, which will be neighbours. */
+static void place_lines(struct finding *f)
 {
-	struct lines *out = &f->s->out;
 	size_t at = 0;
 
-	out->line = xcalloc(f->n, sizeof(*out->line));
-	array_huge_pages(out->line, f->n * sizeof(*out->line));
-	f->at = xcalloc(f->n, sizeof(*f->at));
-	f->sorted = xcalloc(f->s->n, sizeof(*f->sorted));
-	array_huge_pages(f->sorted, f->s->n * sizeof(*f->sorted));
-	out->n = f->n;
 	for (size_t i = 0; i < f->n; i++) {
+		f->found[i].at = at;
+		at += f->found[i].n_access;
+	}
+}
+
+/* Replace the line of each access by the place where it goes, so that those of a line keep their order. */
+static void find_places(struct finding *f)
+{
+	for (size_t i = 0; i < f->s->n; i++) {
+		if (i + LINES_AT_ONCE < f->s->n)
+			__builtin_prefetch(&f->found[f->line[i + LINES_AT_ONCE]], 1);
+		f->line[i] = f->found[f->line[i]].at++;
+	}
+}
+
+static void swap_accesses(struct finding *f, size_t i, size_t k)
+{
+	const struct line_access a = f->s->access[i];
+	const __u32 to = f->line[i];
+
+	f->s->access[i] = f->s->access[k];
+	f->s->access[k] = a;
+	f->line[i] = f->line[k];
+	f->line[k] = to;
+}
+
+/* Accesses that are moved within a part of the array: together they fit into the caches. */
+#define PART_BITS 15
+#define PART_SIZE ((size_t)1 << PART_BITS)
+
+/* Move each access into the part of the array where it goes. */
+static void move_to_parts(struct finding *f)
+{
+	const size_t n = f->s->n, parts = (n + PART_SIZE - 1) >> PART_BITS;
+	size_t *next = xcalloc(parts, sizeof(*next));
+
+	for (size_t p = 0; p < parts; p++)
+		next[p] = p << PART_BITS;
+	for (size_t p = 0; p < parts; p++) {
+		const size_t end = (p + 1) << PART_BITS < n ? (p + 1) << PART_BITS : n;
+
+		while (next[p] < end) {
+			const size_t to = f->line[next[p]] >> PART_BITS;
+
+			if (to != p)
+				swap_accesses(f, next[p], next[to]);
+			next[to]++;
+		}
+	}
+	free(next);
+}
+
+/* Move the accesses of parts from [from, to) to their places. */
+static void move_in_parts(void *ctx, size_t from, size_t to)
+{
+	struct finding *f = ctx;
+
+	for (size_t i = from; i < to; i++)
+		while (f->line[i] != i)
+			swap_accesses(f, i, f->line[i]);
+}
+
+/* From what was found to lines. */
+static void make_lines(void *ctx, size_t from, size_t to)
+{
+	const struct finding *f = ctx;
+	const struct lines *out = &f->s->out;
+
+	for (size_t i = from; i < to; i++) {
 		const struct found *l = &f->found[i];
 
 		out->line[i] = (struct line){ .address = l->address,
@@ -298,35 +359,10 @@ static void make_lines(struct finding *f)
 					      .virtual = l->virtual,
 					      .space = l->space,
 					      .moved = l->moved,
-					      .access = f->sorted + at,
+					      .access = f->s->access + (l->at - l->n_access),
 					      .n_access = l->n_access };
-		f->at[i] = at;
-		at += l->n_access;
-	}
-}
-
-/* Move the accesses of lines [from, to). */
-static void group(void *ctx, size_t from, size_t to)
-{
-	struct finding *f = ctx;
-	const struct line_set *s = f->s;
-
-	for (size_t i = 0; i < s->n; i++) {
-		const size_t ahead = i + LINES_AT_ONCE < s->n ? f->line[i + LINES_AT_ONCE] : to;
-
-		if (ahead >= from && ahead < to)
-			__builtin_prefetch(&f->sorted[f->at[ahead]], 1);
-		if (f->line[i] >= from && f->line[i] < to)
-			f->sorted[f->at[f->line[i]]++] = s->access[i];
-	}
-}
-
-static void judge_some(void *ctx, size_t from, size_t to)
-{
-	struct lines *out = ctx;
-
-	for (size_t i = from; i < to; i++)
 		line_judge(&out->line[i], out->total.stores);
+	}
 }
 
 #define JUDGED_AT_ONCE 4096
@@ -346,13 +382,16 @@ const struct lines *lines_finish(struct line_set *s)
 			  &f.line[i]);
 	u64_map_free(&f.of);
 	line_pages_free(&f.pages);
-	make_lines(&f);
-	free(f.found);
-	parallel_for(f.n, f.n / parallel_count() + 1, group, &f);
-	free(s->access);
-	s->access = f.sorted;
-	free(f.at);
+	place_lines(&f);
+	find_places(&f);
+	move_to_parts(&f);
+	parallel_for(s->n, PART_SIZE, move_in_parts, &f);
 	free(f.line);
-	parallel_for(s->out.n, JUDGED_AT_ONCE, judge_some, &s->out);
+	s->out.end = s->access + s->n;
+	s->out.n = f.n;
+	s->out.line = xcalloc(f.n, sizeof(*s->out.line));
+	array_huge_pages(s->out.line, f.n * sizeof(*s->out.line));
+	parallel_for(f.n, JUDGED_AT_ONCE, make_lines, &f);
+	free(f.found);
 	return &s->out;
 }

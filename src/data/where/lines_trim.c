@@ -73,18 +73,14 @@ static void keep(struct line_set *s, const __u32 *line, const bool *kept)
 	}
 }
 
-void lines_trim(struct line_set *s, size_t most)
+void lines_trim(struct line_set *s)
 {
+	const size_t most = s->opts.most;
 	size_t n, accesses = 0;
 	struct sum *sum;
 	__u32 *line;
 	bool *kept;
 
-	if (s->n_most < most)
-		return;
-	lines_flush(s);
-	if (s->n < most)
-		return;
 	line = xcalloc(s->n, sizeof(*line));
 	sum = xcalloc(s->n, sizeof(*sum));
 	n = add_up(s, line, sum);
@@ -95,7 +91,6 @@ void lines_trim(struct line_set *s, size_t most)
 		kept[sum[i].line] = true;
 	}
 	keep(s, line, kept);
-	s->n_most = s->n;
 	free(kept);
 	free(sum);
 	free(line);

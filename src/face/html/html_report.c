@@ -53,7 +53,9 @@ void html_report_part(struct html_report *r, const struct trace_info *info,
 	u64_map_free(&r->group_of); /* cgroup ids are valid for one machine only */
 	html_places_host(&r->places, info);
 	lines_free(r->lines);
-	r->lines = lines_new(&(struct lines_opts){ info, IBS_METRIC_DC_MISS_LAT });
+	r->lines = lines_new(&(struct lines_opts){ .info = info,
+						   .metric = IBS_METRIC_DC_MISS_LAT,
+						   .most = r->opts.accesses_max ?: ACCESSES_MAX });
 	if (!r->parts++) {
 		r->clock = info->monotonic_ns;
 		r->realtime = info->realtime_ns;
@@ -266,7 +268,6 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	r->sources |= 1u << key.source;
 	count_address(r, &s->op);
 	lines_add(r->lines, ev);
-	lines_trim(r->lines, r->opts.accesses_max ?: ACCESSES_MAX);
 	sample = (struct html_sample){ .key = key,
 				       .time_ns = s->has_time && ev->time ? ev->time + r->time_shift
 									  : 0,
