@@ -80,12 +80,13 @@ _Static_assert((int)GOVERNOR_REASON_N <= IBS_GOVERNOR_REASONS, "no room for a re
  * What the collector spends its own CPU time on. Only the first counts against the sampling budget;
  * others can cause the rest. X(NAME, "name", "meaning")
  */
-#define IBS_WORK_TABLE(X)                                                           \
-	X(COUNTERS, "counters", "reading counters and governing the period")        \
-	X(CGROUPS, "cgroups", "following cgroups as they come and go, naming them") \
-	X(WEB, "web", "HTTP requests")                                              \
-	X(CONTROL, "control", "requests of ibscope ctl")                            \
-	X(USERS, "users", "requests of users for what their own cgroups waited for")
+#define IBS_WORK_TABLE(X)                                                            \
+	X(COUNTERS, "counters", "reading counters and governing the period")         \
+	X(CGROUPS, "cgroups", "following cgroups as they come and go, naming them")  \
+	X(WEB, "web", "HTTP requests")                                               \
+	X(CONTROL, "control", "requests of ibscope ctl")                             \
+	X(USERS, "users", "requests of users for what their own cgroups waited for") \
+	X(NEIGHBOURS, "neighbours", "judging which container slows which")
 
 enum ibs_work {
 #define IBS_WORK_ENUM(NAME, ...) IBS_WORK_##NAME,
@@ -269,6 +270,37 @@ struct ibs_slot_name {
 	char runtime[24];
 };
 _Static_assert(sizeof(struct ibs_slot_name) == 1040, "ibs_slot_name has implicit padding");
+
+/* A container that slows another one on the cores that share an L3. */
+struct ibs_neighbour {
+	/* slots that have their names, if still of these cgroups */
+	__u32 victim_slot, suspect_slot;
+	__u64 victim_cgroup, suspect_cgroup;
+	__u64 first_ns, last_ns;  /* CLOCK_BOOTTIME of the seconds in which it was named */
+	double latency, baseline; /* of the victim: while the suspect was busy, and quiet; cycles */
+	double share;		  /* of the accesses on the complex, while the suspect was busy */
+	double correlation;
+	double chance;	  /* probability that it is one */
+	double bandwidth; /* of the suspect then, as resctrl counts it, bytes a second; < 0: unknown */
+	__u32 complex, lag, runs, busy; /* as in struct neighbours_pair */
+};
+
+#define IBS_NEIGHBOURS 8
+
+/*
+ * The neighbours that a collector names now. They take the place of the names of IBS_SLOT_OTHER, which has none,
+ * so that no other number of the pins moved.
+ */
+struct ibs_neighbours {
+	__u32 seq; /* odd while it is written; that of the names */
+	__u32 n;   /* that are below */
+	__u64 time_ns; /* CLOCK_BOOTTIME when they were judged; 0: never */
+	__u32 pairs;   /* that are named */
+	__u32 judged;  /* containers with enough samples to be victims */
+	struct ibs_neighbour pair[IBS_NEIGHBOURS]; /* the clearest */
+};
+_Static_assert(sizeof(struct ibs_neighbours) <= sizeof(struct ibs_slot_name),
+	       "no room for the neighbours");
 
 /* True if the path is a label. Each start of a container makes a new path, and thus new series. */
 static inline bool ibs_slot_name_has_path(const struct ibs_slot_name *n, bool by_path)

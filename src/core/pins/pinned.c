@@ -503,23 +503,41 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 	return 0;
 }
 
-void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out)
+static void read_name(const struct pinned *p, __u32 slot, struct ibs_slot_name *out)
 {
 	const struct ibs_slot_name *all = p->addr[IBS_PIN_NAMES];
 	struct ibs_slot_name again;
 
 	memset(out, 0, sizeof(*out));
 	if (p->copies)
-		look_up_consistent(p, IBS_PIN_NAMES, g->slot, out, &again, sizeof(again),
-				   &out->seq);
+		look_up_consistent(p, IBS_PIN_NAMES, slot, out, &again, sizeof(again), &out->seq);
 	else
-		copy_consistent(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
+		copy_consistent(out, &all[slot], sizeof(*out), &all[slot].seq);
+}
+
+void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out)
+{
+	read_name(p, g->slot, out);
 	if (out->cgroup_id != g->key.cgroup_id)
 		memset(out, 0, sizeof(*out));
 	END_TEXT(out->cgroup);
 	END_TEXT(out->name_space);
 	END_TEXT(out->pod);
 	END_TEXT(out->container);
+}
+
+void pinned_neighbours(const struct pinned *p, struct ibs_neighbours *out)
+{
+	const __u32 max_slots = p->counts.max_slots;
+	struct ibs_slot_name place;
+
+	read_name(p, IBS_SLOT_OTHER, &place);
+	memcpy(out, &place, sizeof(*out));
+	if (out->n > IBS_NEIGHBOURS)
+		out->n = 0;
+	for (__u32 i = 0; i < out->n; i++)
+		if (out->pair[i].victim_slot >= max_slots || out->pair[i].suspect_slot >= max_slots)
+			out->n = 0;
 }
 
 void pinned_close(struct pinned *p)

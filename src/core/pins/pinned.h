@@ -58,6 +58,9 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 /* Names of a group from counts_read(); all "" if there are none yet. */
 void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out);
 
+/* What the collector says of neighbours. */
+void pinned_neighbours(const struct pinned *p, struct ibs_neighbours *out);
+
 /* True if the layout does not lead outside the maps. */
 bool pinned_layout_ok(const struct ibs_meta_layout *l);
 

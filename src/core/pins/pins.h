@@ -137,6 +137,9 @@ void pins_write_end(__u32 *seq);
 /* max_slots of them. */
 struct ibs_slot_name *pins_names(struct pins *p);
 
+/* Mapped, too; write them between pins_write_begin() and pins_write_end() of its `seq`. */
+struct ibs_neighbours *pins_neighbours(struct pins *p);
+
 const char *pins_dir(const struct pins *p);
 
 /* Links pinned here keep sampling while no collector runs: perf_events_pin_links(). */

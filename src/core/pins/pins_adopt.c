@@ -396,6 +396,11 @@ struct ibs_slot_name *pins_names(struct pins *p)
 	return p->names;
 }
 
+struct ibs_neighbours *pins_neighbours(struct pins *p)
+{
+	return (struct ibs_neighbours *)&p->names[IBS_SLOT_OTHER];
+}
+
 void pins_write_begin(__u32 *seq)
 {
 	__atomic_fetch_add(seq, 1, __ATOMIC_SEQ_CST);

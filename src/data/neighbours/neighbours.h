@@ -87,6 +87,9 @@ void neighbours_end_window(struct neighbours *n, bool known);
 /* All pairs named so far, the clearest first. Valid until the next call. */
 const struct neighbours_pair *neighbours_pairs(struct neighbours *n, size_t *count);
 
+/* Forget pairs that were not named in the last @windows. */
+void neighbours_forget(struct neighbours *n, unsigned int windows);
+
 void neighbours_lack(const struct neighbours *n, struct neighbours_lack *out);
 
 #endif

@@ -431,6 +431,16 @@ const struct neighbours_pair *neighbours_pairs(struct neighbours *n, size_t *cou
 	return n->pair;
 }
 
+void neighbours_forget(struct neighbours *n, unsigned int windows)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->n_pairs; i++)
+		if (n->window - n->pair[i].last <= windows)
+			n->pair[kept++] = n->pair[i];
+	n->n_pairs = kept;
+}
+
 void neighbours_lack(const struct neighbours *n, struct neighbours_lack *out)
 {
 	*out = n->lack;

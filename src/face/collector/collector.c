@@ -26,6 +26,7 @@ int collector_new(const struct collector_opts *opts, struct collector **out, str
 	c->opts = *opts;
 	c->session = session_new();
 	c->flight = flight_new();
+	c->neighbours = neighbour_watch_new();
 	c->stats_fd = -1;
 	c->source = (struct settings_source){ .argc = opts->argc,
 					      .argv = opts->argv,
@@ -43,6 +44,7 @@ void collector_free(struct collector *c)
 	live_options_free(&c->live);
 	served_lines_free(&c->lines);
 	flight_free(c->flight);
+	neighbour_watch_free(c->neighbours);
 	free(c->source.config_text);
 	free(c);
 }
@@ -182,6 +184,17 @@ static void run_flight(struct collector *c)
 	st->flight_skipped += n[IBS_FLIGHT_SKIPPED];
 }
 
+static void judge_neighbours(struct collector *c)
+{
+	__u64 began;
+
+	if (collector_work_wait(c, IBS_WORK_NEIGHBOURS) > 0)
+		return;
+	began = collector_work_begin();
+	neighbour_watch_tick(c);
+	collector_work_end(c, IBS_WORK_NEIGHBOURS, began);
+}
+
 void collector_dump_flight(struct collector *c)
 {
 	flight_signal(c->flight);
@@ -198,6 +211,7 @@ static int tick(struct collector *c, struct err *err)
 	follow_cgroups(c, true);
 	requests_log_rest(c, false);
 	run_flight(c);
+	judge_neighbours(c);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)

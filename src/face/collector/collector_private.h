@@ -85,6 +85,7 @@ struct collector {
 	bool clock_watched;
 	struct served_lines lines;
 	struct flight *flight;
+	struct neighbour_watch *neighbours;
 };
 
 #define for_each_event(e, c) \
@@ -173,6 +174,20 @@ int collector_check_pins(struct collector *c, struct err *err);
 
 /* Reload the options. Return: as collector_replace(). */
 int reload_options(struct collector *c, bool *usage, struct err *err);
+
+/* Neighbours that slow each other, judged once a second if the groups have containers and complexes. */
+
+struct neighbour_watch *neighbour_watch_new(void);
+void neighbour_watch_free(struct neighbour_watch *w); /* accepts NULL */
+
+/* Forget everything. Call after each session_open(). */
+void neighbour_watch_begin(struct collector *c);
+
+/* Call once a second, with current names of the groups. */
+void neighbour_watch_tick(struct collector *c);
+
+/* Add what is pinned to a reading of the first event. */
+void neighbour_watch_read(struct collector *c, struct reading *r);
 
 /* Requests of `ibscope ctl`. */
 

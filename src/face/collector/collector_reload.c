@@ -104,6 +104,7 @@ int collector_begin(struct collector *c, struct err *err)
 	ret = flight_begin(c->flight, &c->set.flight, c->session, err);
 	if (ret)
 		return ret;
+	neighbour_watch_begin(c);
 	c->next_follow_s = 0;
 	collector_renew_lease(c);
 	ret = budget_open(c, err);

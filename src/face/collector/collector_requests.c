@@ -422,7 +422,9 @@ static enum control_result status(struct collector *c, const struct control_requ
 		ret = ret ?: sampler_snapshot(opened(e)->sampler, &now, err);
 		if (ret)
 			return CONTROL_FAILED;
-		reading_finish(&of[n++], &now.ledger, snapshot_groups(&now));
+		reading_finish(&of[n], &now.ledger, snapshot_groups(&now));
+		if (!n++)
+			neighbour_watch_read(c, of);
 		snapshot_free(&now);
 	}
 	if (json)

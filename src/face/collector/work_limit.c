@@ -15,7 +15,8 @@
  */
 static bool work_is_limited(enum ibs_work kind)
 {
-	return kind == IBS_WORK_CGROUPS || kind == IBS_WORK_WEB || kind == IBS_WORK_USERS;
+	return kind == IBS_WORK_CGROUPS || kind == IBS_WORK_WEB || kind == IBS_WORK_USERS ||
+	       kind == IBS_WORK_NEIGHBOURS;
 }
 
 void work_limit_set_budget(struct work_limit *w, double budget, unsigned int cpus)

@@ -154,6 +154,27 @@ void metric_write_head(FILE *f, enum metrics_format format, const struct metric_
 /* NAME="VALUE" after @sep. @value may contain any bytes; unprintable ones are escaped. */
 void metric_write_label(FILE *f, const char *sep, const char *name, const char *value);
 
+#define METRIC_LABELS_MAX 8
+
+/* One line of a metric. */
+struct metric_line {
+	struct {
+		const char *name, *value;
+	} label[METRIC_LABELS_MAX]; /* ends with a NULL name */
+	char text[16];		    /* room for a label's value */
+	double value;		    /* NAN: unknown, no line */
+};
+
+void metric_line_label(struct metric_line *out, const char *name, const char *value);
+
+/* Lines of metrics with labels, by a reading: fill line @i, which is zeroed. Return: false after the last one. */
+typedef bool metric_lines(const struct reading *r, unsigned int i, struct metric_line *out);
+
+extern metric_lines lines_filtered, lines_lost, lines_work, lines_work_delayed, lines_push_profiles,
+	lines_push_samples, lines_flights, lines_neighbour_slowdowns, lines_neighbour_shares,
+	lines_neighbour_chances, lines_governor_states, lines_governor_changes, lines_nmi_cost,
+	lines_bpf_cost, lines_build_info, lines_collector_info;
+
 /* A line for the list of all metrics. */
 void metric_describe(FILE *f, const struct metric_head *m);
 

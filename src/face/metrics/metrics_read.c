@@ -136,7 +136,9 @@ int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 {
 	struct ibs_meta meta[METRICS_EVENTS];
 	struct metrics_source src[METRICS_EVENTS];
+	const struct pinned *first = p;
 	unsigned int n = 0;
+	int ret;
 
 	for (; p && n < METRICS_EVENTS; p = pinned_second(p), n++) {
 		pinned_meta(p, &meta[n]);
@@ -144,7 +146,10 @@ int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 			.counts = pinned_counts(p), .meta = &meta[n], .name = name_pinned, .arg = p
 		};
 	}
-	return read_all(src, n, opts, self, out, err);
+	ret = read_all(src, n, opts, self, out, err);
+	if (!ret)
+		reading_pinned_neighbours(&(*out)->facts.reading[0], first);
+	return ret;
 }
 
 struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,

@@ -122,6 +122,22 @@
 	  VALUE(st->push.collectors ? st->push.unnamed_samples : (double)NAN))                     \
 	X(FLIGHTS, "ibscope_flight_recordings", COUNTER, "",                                       \
 	  "Recordings of 'serve --flight', by outcome; absent without it.", LINES(flights))        \
+	X(NEIGHBOURS, "ibscope_neighbours_judged", GAUGE, "",                                      \
+	  "Containers with enough samples to be judged as victims of neighbours; absent unless "   \
+	  "groups have container and ccx.",                                                        \
+	  VALUE(r->neighbours.known ? r->neighbours.judged : (double)NAN))                         \
+	X(NEIGHBOUR_PAIRS, "ibscope_neighbour_pairs", GAUGE, "",                                   \
+	  "Pairs of containers of which one slows the other now; at most 8 have series.",          \
+	  VALUE(r->neighbours.known ? r->neighbours.pairs : (double)NAN))                          \
+	X(NEIGHBOUR_SLOWDOWN, "ibscope_neighbour_slowdown_ratio", GAUGE, "ratio",                  \
+	  "Rise of a container's latency from L3 and beyond while the suspect is busy.",           \
+	  LINES(neighbour_slowdowns))                                                              \
+	X(NEIGHBOUR_SHARE, "ibscope_neighbour_share_ratio", GAUGE, "ratio",                        \
+	  "Share of the accesses on the L3 complex that are the suspect's while it is busy.",      \
+	  LINES(neighbour_shares))                                                                 \
+	X(NEIGHBOUR_CHANCE, "ibscope_neighbour_chance_ratio", GAUGE, "ratio",                      \
+	  "Probability that chance explains the pair: its confidence is 1 minus this.",            \
+	  LINES(neighbour_chances))                                                                \
 	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
 	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \
@@ -254,149 +270,6 @@
 	X(START, "process_start_time_seconds", GAUGE, "seconds",                                   \
 	  "Start time of the process as Unix time.", VALUE(f->process.start_s))
 
-#define METRIC_LABELS_MAX 5
-
-/* One line of a metric. */
-struct metric_line {
-	struct {
-		const char *name, *value;
-	} label[METRIC_LABELS_MAX]; /* ends with a NULL name */
-	char text[16];		    /* room for a label's value */
-	double value;		    /* NAN: unknown, no line */
-};
-
-static void set_label(struct metric_line *out, const char *name, const char *value)
-{
-	int i = 0;
-
-	while (out->label[i].name)
-		i++;
-	out->label[i].name = name;
-	out->label[i].value = value;
-}
-
-/* One line, with one label. */
-static bool only_line(unsigned int i, struct metric_line *out, const char *name, const char *label,
-		      double value)
-{
-	set_label(out, name, label);
-	out->value = value;
-	return !i;
-}
-
-/* One of several lines, which differ in a label. */
-static bool one_line(struct metric_line *out, const char *name, const char *label, double value)
-{
-	return only_line(0, out, name, label, value);
-}
-
-static bool reason_line(const struct reading *r, enum ibs_outcome_kind kind, unsigned int i,
-			struct metric_line *out)
-{
-	for (int o = 0; o < IBS_OUTCOME_N; o++) {
-		if (outcome_kind(o) != kind || i--)
-			continue;
-		return one_line(out, "reason", outcome_name(o), r->ledger.outcome[o]);
-	}
-	return false;
-}
-
-static bool filtered(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return reason_line(r, IBS_OUTCOME_KIND_FILTERED, i, out);
-}
-
-static bool lost(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return reason_line(r, IBS_OUTCOME_KIND_LOST, i, out);
-}
-
-static bool work_line(const __u64 *ns, unsigned int i, struct metric_line *out)
-{
-	return i < IBS_WORK_N && one_line(out, "work", work_names[i], ns[i] / 1e9);
-}
-
-static bool work(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return work_line(r->meta.status.work_ns, i, out);
-}
-
-static bool work_delayed(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return work_line(r->meta.status.work_delayed_ns, i, out);
-}
-
-static bool push_line(const struct reading *r, const __u64 *n, unsigned int i,
-		      struct metric_line *out)
-{
-	return i < IBS_PUSH_N && r->meta.status.push.collectors &&
-	       one_line(out, "outcome", push_outcome_names[i], n[i]);
-}
-
-static bool push_profiles(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	/* of profiles none is dropped */
-	return push_line(r, r->meta.status.push.profiles, i + (i >= IBS_PUSH_DROPPED), out);
-}
-
-static bool push_samples(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return push_line(r, r->meta.status.push.samples, i, out);
-}
-
-static bool flights(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return i < IBS_FLIGHT_N && r->meta.status.flight_on &&
-	       one_line(out, "outcome", flight_outcome_names[i],
-			ibs_flight_count(&r->meta.status, i));
-}
-
-static bool governor_states(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	return i < GOVERNOR_STATE_N &&
-	       one_line(out, "state", governor_state_name(i), i == r->meta.status.governor_state);
-}
-
-static bool governor_changes(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	const unsigned int reason = GOVERNOR_REASON_NONE + 1 + i;
-
-	if (reason >= GOVERNOR_REASON_N)
-		return false;
-	return one_line(out, "reason", governor_reason_name(reason),
-			r->meta.status.governor_changes[reason]);
-}
-
-static bool nmi_cost(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	const struct ibs_meta_status *st = &r->meta.status;
-
-	return only_line(i, out, "source", status_nmi_source(st), st->nmi_ns / 1e9);
-}
-
-static bool bpf_cost(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	const struct ibs_meta_status *st = &r->meta.status;
-
-	return only_line(i, out, "source", status_bpf_source(st), status_bpf_ns(st) / 1e9);
-}
-
-static bool build_info(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	set_label(out, "version", r->meta.version);
-	return only_line(i, out, "exporter_version", IBSCOPE_VERSION, 1);
-}
-
-static bool collector_info(const struct reading *r, unsigned int i, struct metric_line *out)
-{
-	snprintf(out->text, sizeof(out->text), "%#x", r->meta.layout.caps);
-	set_label(out, ibs_metric_of_fetch(reading_metric(&r->meta)) ? "terms" : "event",
-		  r->meta.event);
-	set_label(out, "source", r->meta.source);
-	set_label(out, "metric", metric_name(reading_metric(&r->meta)));
-	return only_line(i, out, "ibs_caps", out->text, 1);
-}
-
 static double up(const struct metrics_facts *f)
 {
 	if (f->state == METRICS_FAILED)
@@ -409,7 +282,7 @@ static double up(const struct metrics_facts *f)
 		out->value = (expression); \
 		return !i;                 \
 	}
-#define LINES(function) return function(r, i, out);
+#define LINES(function) return lines_##function(r, i, out);
 #define FUNCTION(NAME, name, type, unit, help, value)                                              \
 	static bool line_##NAME(const struct metrics_facts *f, unsigned int event, unsigned int i, \
 				struct metric_line *out)                                           \
@@ -461,7 +334,7 @@ static bool write_lines(FILE *f, enum metrics_format format, const struct metric
 	for (unsigned int i = 0; m->line(facts, event, i, &l); i++) {
 		if (m->of != OF_SELF &&
 		    ibs_metric_of_fetch(reading_metric(&facts->reading[event].meta)))
-			set_label(&l, "event", "ibs_fetch");
+			metric_line_label(&l, "event", "ibs_fetch");
 		if (!isnan(l.value) && !any)
 			metric_write_head(f, format, &m->head);
 		if (!isnan(l.value))

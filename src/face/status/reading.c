@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reading.h"
+#include "reading_text.h"
 #include "base/choice.h"
 #include "base/clock.h"
 #include "base/std.h"
@@ -120,6 +121,19 @@ void reading_finish(struct reading *r, const struct ledger *counted, size_t grou
 	r->groups = groups;
 }
 
+static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	pinned_name(arg, g, out);
+}
+
+void reading_pinned_neighbours(struct reading *r, const struct pinned *p)
+{
+	struct ibs_neighbours all;
+
+	pinned_neighbours(p, &all);
+	neighbours_read(&r->neighbours, r->time_ns, &all, name_pinned, p);
+}
+
 int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 {
 	struct ibs_meta meta;
@@ -132,6 +146,7 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 	if (ret)
 		return ret;
 	reading_finish(out, &s.ledger, snapshot_groups(&s));
+	reading_pinned_neighbours(out, p);
 	snapshot_free(&s);
 	return 0;
 }
@@ -355,6 +370,8 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 		print_push(f, &st->push);
 	if (st->flight_on)
 		print_flight(f, st);
+	if (r->neighbours.known)
+		neighbours_print(f, &r->neighbours);
 	print_state(f, r);
 	print_overhead(f, st);
 	print_ledger(f, r);
@@ -368,18 +385,6 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 }
 
 /* --- JSON --- */
-
-void collector_put_text(struct json_writer *w, const char *key, const char *text)
-{
-	char *escaped;
-	size_t n;
-	FILE *f = xmemopen(&escaped, &n);
-
-	utf8_put(f, text);
-	xmemclose(f);
-	json_put_text(w, key, escaped);
-	free(escaped);
-}
 
 static void put_governor(struct json_writer *w, const struct reading *r)
 {
@@ -527,6 +532,8 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 		put_push(w, &st->push, push);
 	if (st->flight_on)
 		put_flight(w, st);
+	if (r->neighbours.known)
+		neighbours_put(w, &r->neighbours);
 	put_governor(w, r);
 	ledger_put(w, &r->ledger);
 	if (n < 2)

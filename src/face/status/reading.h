@@ -4,6 +4,8 @@
 #define IBSCOPE_READING_H
 
 #include "pins/pinned.h"
+#include "reading_neighbours.h"
+#include "reading_text.h"
 #include "counts/snapshot.h"
 
 #include <ibscope/governor_state.h>
@@ -14,6 +16,7 @@ struct reading {
 	__u64 time_ns;	      /* CLOCK_BOOTTIME */
 	struct ledger ledger; /* PMU counts are those of meta.status */
 	size_t groups;	      /* with counters of their own */
+	struct reading_neighbours neighbours;
 };
 
 /*
@@ -63,6 +66,9 @@ void reading_begin(struct reading *r, const struct ibs_meta *m);
 /* Complete it with counters. */
 void reading_finish(struct reading *r, const struct ledger *counted, size_t groups);
 
+/* Add the neighbours that pins have. */
+void reading_pinned_neighbours(struct reading *r, const struct pinned *p);
+
 /* Read from pins. Return: 0 or a negative errno with @err. */
 int reading_pinned(const struct pinned *p, struct reading *out, struct err *err);
 
@@ -92,8 +98,5 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 
 /* CPU time of the programs of @n events and the collector as a share of all; NAN: unknown. */
 double collector_overhead(const struct reading *r, unsigned int n);
-
-/* A text in which unprintable bytes are \xNN. */
-void collector_put_text(struct json_writer *w, const char *key, const char *text);
 
 #endif
