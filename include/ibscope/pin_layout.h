@@ -280,8 +280,7 @@ struct ibs_neighbour {
 	double latency, baseline; /* of the victim: while the suspect was busy, and quiet; cycles */
 	double share;		  /* of the accesses on the complex, while the suspect was busy */
 	double correlation;
-	double chance;	  /* probability that it is one */
-	double bandwidth; /* of the suspect then, as resctrl counts it, bytes a second; < 0: unknown */
+	double chance; /* probability that it is one */
 	__u32 complex, lag, runs, busy; /* as in struct neighbours_pair */
 };
 

@@ -96,7 +96,6 @@ class Live(unittest.TestCase):
         self.assertGreater(pair['latency'], 1.15 * pair['baseline'])
         self.assertGreaterEqual(pair['runs'], 2)
         self.assertLessEqual(pair['chance'], 1e-6)
-        self.assertIsNone(pair['bandwidth'])
         # the command began a little later, and may need another run of the suspect
         self.assertLessEqual(self.pairs(json.loads(read)), true)
         self.assertRegex(self.status('coupled'), rf'neighbours: \d containers judged, 1 pair\n  ccx \d+: {ID["victim"]} is \d+ % slower while '

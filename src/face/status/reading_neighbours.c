@@ -68,8 +68,6 @@ void neighbours_print(FILE *f, const struct reading_neighbours *all)
 		fprintf(f, " is %.0f %% slower while ", 100 * neighbour_slowdown(p));
 		print_name(f, &all->suspect[i]);
 		fprintf(f, " is busy (%.0f %% of the accesses", 100 * p->share);
-		if (p->bandwidth >= 0)
-			fprintf(f, ", %.2f GB/s", p->bandwidth / 1e9);
 		fprintf(f, "; %u times busy, last named %.0f s ago)\n", p->runs,
 			ago_s(all, p->last_ns));
 	}
@@ -104,7 +102,6 @@ void neighbours_put(struct json_writer *w, const struct reading_neighbours *all)
 		json_put_u64(w, "lag", p->lag);
 		json_put_u64(w, "runs", p->runs);
 		json_put_u64(w, "windows_busy", p->busy);
-		json_put_double(w, "bandwidth", p->bandwidth >= 0 ? p->bandwidth : (double)NAN);
 		json_put_double(w, "chance", p->chance);
 		json_put_double(w, "first_s", ago_s(all, p->first_ns));
 		json_put_double(w, "last_s", ago_s(all, p->last_ns));
