@@ -64,11 +64,13 @@ struct stream_container {
 	double stays_s, leaves_s; /* comes and goes; 0: stays */
 	unsigned int from;	  /* window in which it comes first */
 	int by;			  /* container that slows it; -1: none */
+	int also_by;		  /* another one; 0: none */
+	double ramp_s;		  /* it reaches its level over so long; 0: at once */
 	double strength;	  /* latency grows by this share while that one is on */
 	unsigned int lag;
 
 	bool on, moody, gone;
-	double left, mood_left, stay_left, phase;
+	double left, mood_left, stay_left, phase, on_for;
 };
 
 struct stream_complex {
@@ -118,10 +120,15 @@ static inline void stream_move(struct stream_complex *s)
 	for (unsigned int i = 0; i < s->n; i++) {
 		struct stream_container *c = &s->c[i];
 		bool on = c->follows < 0 ? c->on : s->c[c->follows].on;
+		double level = 1;
+
+		c->on_for = on ? c->on_for + 1 : 0;
+		if (c->ramp_s > 0)
+			level = fmin(1, c->on_for / c->ramp_s);
 
 		s->busy[0][i] = c->gone || s->window < c->from
 					? 0
-					: (on ? 1 : c->low / c->high) *
+					: (on ? fmax(level, c->low / c->high) : c->low / c->high) *
 						  exp(c->jitter * stream_gauss(&s->random));
 	}
 }
@@ -151,6 +158,8 @@ static inline unsigned int stream_samples(struct stream_complex *s, unsigned int
 		return 0;
 	if (c->by >= 0)
 		slowed = 1 + c->strength * fmin(1.5, s->busy[c->lag][c->by]);
+	if (c->also_by)
+		slowed += c->strength * fmin(1.5, s->busy[c->lag][c->also_by]);
 	*mean = c->latency * slowed * pow(volume, c->by_own) *
 		exp(c->noise * stream_gauss(&s->random)) * (c->moody ? c->mood : 1) *
 		(1 + c->drift * sin(s->window / 200. + c->phase));
