@@ -187,10 +187,7 @@ static int print_event(const struct ctl *c, const struct pinned *p, const struct
 	return ret;
 }
 
-/*
- * Choose the events that all keys of --by apply to: both, or only one.
- * Return: 0, or EXIT_USAGE with @err.
- */
+/* Choose the events that all keys of --by apply to: both, or only one. Return: 0, or EXIT_USAGE with @err. */
 static int choose_events(struct ctl *c, bool two, struct err *err)
 {
 	if (!two || c->event)
