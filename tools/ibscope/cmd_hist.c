@@ -38,11 +38,22 @@ struct hist {
 	const struct interval_printer *printer; /* NULL: hist_print() */
 };
 
+static const char *strata_name_at(unsigned int i)
+{
+	static const char *const names[] = { "off", "auto", "on" };
+
+	return names[i];
+}
+
 static const struct option_row own_options[] = {
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
 	{ "html", 0, "FILE", "write one HTML file about all intervals instead of tables",
 	  OPTION_WORD(struct hist, html_path) },
+	{ "strata", 0, "off|auto|on",
+	  "alternate between all ops and, at a shorter period, only those that miss the L3, for "
+	  "narrower intervals of what comes from memory; auto: where the machine can; default off",
+	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_name_at, 3) },
 	/* only for numa and c2c, which have evaluated it already */
 	{ "live", 0, NULL, "sample now instead of reading a recording",
 	  OPTION_FLAG(struct hist, live) },
@@ -262,6 +273,8 @@ static int check_options(struct hist *h, struct err *err)
 		ret = err_set(err, -EINVAL, "--html excludes other formats, --by and -T");
 	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
 		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
+	if (!ret && h->sampling.strata && (two || h->html_path))
+		ret = err_set(err, -EINVAL, "--strata: works with one event, and not with --html");
 	if (!ret && two && h->view.opts.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
 			      "--csv: two events have different columns: use --json, or one event");

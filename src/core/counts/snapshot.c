@@ -62,6 +62,17 @@ void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
 	tlb_sum(a, b, 1);
 }
 
+static void strata_sum_up(struct series *a, const struct series_strata *b)
+{
+	if (!a->strata)
+		a->strata = xcalloc(1, sizeof(*a->strata));
+	a->strata->design = b->design;
+	strata_add(&a->strata->cycles, &b->cycles);
+	strata_add(&a->strata->ops, &b->ops);
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
+		a->strata->buckets[i] += b->buckets[i];
+}
+
 static void series_sum(struct series *a, const struct series *b, int sign)
 {
 	if (b->buckets && !a->buckets)
@@ -76,6 +87,8 @@ static void series_sum(struct series *a, const struct series *b, int sign)
 	a->state_n += sign * b->state_n;
 	a->hitm += sign * b->hitm;
 	a->price += sign * b->price;
+	if (b->strata)
+		strata_sum_up(a, b->strata);
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
 		a->buckets[i] += sign * b->buckets[i];
 }
@@ -85,16 +98,55 @@ void series_add(struct series *a, const struct series *b)
 	series_sum(a, b, 1);
 }
 
+static __u64 timed_ops(const struct series_strata *x)
+{
+	__u64 sum = 0;
+
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
+		sum += x->buckets[i];
+	return sum;
+}
+
+double series_mean(const struct series *s)
+{
+	const double n = s->strata ? timed_ops(s->strata) : s->valid;
+
+	return n > 0 ? (s->strata ? s->cycles : s->sum) / n : (double)NAN;
+}
+
+bool series_cycles_interval(const struct series *s, double *low, double *high)
+{
+	return s->strata && strata_interval(s->strata->design, &s->strata->cycles, low, high);
+}
+
+bool series_ops_interval(const struct series *s, double *low, double *high)
+{
+	return s->strata && strata_interval(s->strata->design, &s->strata->ops, low, high);
+}
+
+double series_in_bucket(const struct series *s, unsigned int bucket)
+{
+	return s->strata ? s->strata->buckets[bucket] : s->buckets ? s->buckets[bucket] : 0;
+}
+
+double series_counted(const struct series *s)
+{
+	return s->strata ? s->ops : s->samples;
+}
+
 long series_percentile(const struct series *s, double q)
 {
-	__u64 rank, upto = 0;
+	const __u64 *n = s->strata ? s->strata->buckets : s->buckets;
+	__u64 rank, upto = 0, all = s->valid;
 
 	/* the slack allows for 1 - 0.9, which is not quite 0.1 */
 	if (!s->buckets || s->valid < 1 / (1 - q) - 1e-6)
 		return -1;
-	rank = ceil(q * s->valid - 1e-6);
+	if (s->strata)
+		all = timed_ops(s->strata);
+	rank = ceil(q * all - 1e-6);
 	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
-		upto += s->buckets[i];
+		upto += n[i];
 		if (upto >= rank)
 			return ibs_lat_le(i);
 	}
@@ -115,10 +167,18 @@ void series_put_buckets(struct json_writer *w, const struct series *s)
 	json_end(w);
 }
 
+void series_free(struct series *s)
+{
+	free(s->buckets);
+	free(s->strata);
+	s->buckets = NULL;
+	s->strata = NULL;
+}
+
 void group_free(struct group *g)
 {
 	for (size_t i = 0; i < g->n_series; i++)
-		free(g->series[i].buckets);
+		series_free(&g->series[i]);
 	free(g->series);
 	g->series = NULL;
 	g->n_series = 0;
@@ -130,6 +190,7 @@ void snapshot_free(struct snapshot *s)
 		group_free(&s->groups[i]);
 	free(s->groups);
 	free(s->shards);
+	free(s->strata);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -187,6 +248,7 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->valid -= older->valid;
 	p->tag_ops -= older->tag_ops;
 	p->tag_n -= older->tag_n;
+	p->ops -= older->ops;
 }
 
 void group_weigh(struct group *g, const struct pmu_state *pmu)

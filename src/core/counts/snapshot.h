@@ -4,10 +4,18 @@
 #define IBSCOPE_SNAPSHOT_H
 
 #include "base/json_writer.h"
+#include "strata/strata.h"
 
 #include <ibscope/maps.h>
 #include <stddef.h>
 #include <stdio.h>
+
+/* Of a series with samples of two strata: what they stand for, each with its own weight. */
+struct series_strata {
+	const struct strata_design *design; /* of the snapshot */
+	struct strata_sum cycles, ops;	    /* miss cycles and estimated ops, by slice */
+	__u64 buckets[IBS_LAT_BUCKETS];	    /* estimated ops by latency */
+};
 
 struct series {
 	enum ibs_op_kind op; /* ibs_fetch: enum ibs_fetch_itlb */
@@ -24,6 +32,7 @@ struct series {
 	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
 	double price;
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
+	struct series_strata *strata; /* NULL: all samples have the same weight */
 };
 
 /* Samples reported to have missed the L1 data TLB. */
@@ -69,6 +78,7 @@ struct pmu_state {
 	 */
 	__u64 tagged, tag_n, tag_ops;
 	bool tags_known;
+	__u64 ops;   /* retired ops (or cycles, fetches) while tags were counted */
 	__u64 valid; /* tags that raised an interrupt */
 	bool valid_known;
 };
@@ -76,6 +86,14 @@ struct pmu_state {
 /* Miss cycles of the CPUs of a shard: those of one or more L3 complexes. */
 struct shard_cost {
 	__u64 cycles[IBS_SRC_N];
+};
+
+/* How an interval was sampled in strata. */
+struct strata_report {
+	struct strata_design design;
+	struct ledger ledger[STRATUM_N];
+	__u64 period[STRATUM_N];      /* the last one */
+	const char *event[STRATUM_N]; /* of the session */
 };
 
 struct snapshot {
@@ -87,6 +105,7 @@ struct snapshot {
 	struct group *groups; /* ordered by slot */
 	size_t n_shards;      /* 0: not requested */
 	struct shard_cost *shards;
+	struct strata_report *strata; /* NULL: one event sampled all the time */
 };
 
 /* What a recording says about its making, as opposed to what is computed from it now. */
@@ -122,6 +141,30 @@ void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 
 /* Estimate the ops of a group's samples from the tags of the interval, if unknown. */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
+
+/**
+ * stratified_new() - combine slices of two strata
+ * @reach: 1 << enum ibs_src of samples that both take; those of other sources that the filter lets
+ *	   through are in the ledger only
+ */
+struct stratified;
+struct stratified *stratified_new(__u32 reach);
+void stratified_free(struct stratified *s); /* accepts NULL */
+
+/* Add the samples of a slice: a difference of two snapshots of the sampler of that stratum. */
+void stratified_add(struct stratified *s, enum stratum of, const struct snapshot *slice);
+
+/* True if the next slice makes the earlier ones twice as long. */
+bool stratified_is_full(const struct stratified *s);
+
+/*
+ * All slices as one interval: its ledger is the sum of both, and its estimates are weighted. Then
+ * only stratified_free() is allowed. The caller frees @out, and adds names and periods.
+ */
+void stratified_end(struct stratified *s, struct snapshot *out);
+
+/* Free what a series owns. */
+void series_free(struct series *s);
 
 /* Free its series. */
 void group_free(struct group *g);
@@ -169,6 +212,17 @@ const char *mode_name(unsigned int mode); /* enum ibs_mode */
  * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1: too few samples.
  */
 long series_percentile(const struct series *s, double q);
+
+/* Mean latency of the ops that the samples stand for; NAN: no sample has a latency. */
+double series_mean(const struct series *s);
+
+/* 95 % intervals of miss cycles and of estimated ops. Return: false if unknown. */
+bool series_cycles_interval(const struct series *s, double *low, double *high);
+bool series_ops_interval(const struct series *s, double *low, double *high);
+
+/* Number of ops with the latency of a bucket, all samples, or with a latency, in a unit common to all rows. */
+double series_in_bucket(const struct series *s, unsigned int bucket);
+double series_counted(const struct series *s);
 
 /* Member "buckets": pairs of a bucket's highest latency in cycles and its samples, of those with samples. */
 void series_put_buckets(struct json_writer *w, const struct series *s);

@@ -70,7 +70,8 @@ static void query_init(struct query *q, const struct select_options *o,
 	*q = (struct query){ o, c, .min_lat = UINT_MAX, .stages = c->stages };
 	q->no_weights = counts_tags(c) ? c->no_weights : "no core counters of tagged ops here";
 	if (c->stages & PLAN_AUTO)
-		q->stages = 1U << PLAN_SCHEDULER | (q->no_weights ? 0 : 1U << PLAN_HARDWARE);
+		q->stages = (c->strata ? 0 : 1U << PLAN_SCHEDULER) |
+			    (q->no_weights ? 0 : 1U << PLAN_HARDWARE);
 	for (size_t i = 0; i < o->n_cgroups; i++)
 		count_names(q, o->cgroups[i], false, &all_have_min);
 	for (size_t i = 0; i < o->n_containers; i++)
@@ -310,7 +311,43 @@ void plan_event(const struct plan *p, const struct plan_context *c, struct event
 	out->kernel |= p->kernel;
 }
 
-void plan_make(const struct select_options *o, const struct plan_context *c, struct plan *out)
+/* Write the reason why there are no strata to @buf, or "". */
+static void refuse_strata(const struct query *q, const struct event_spec *event, char *buf,
+			  size_t size)
+{
+	const struct plan_context *c = q->c;
+	const struct abilities *a = c->abilities;
+	const __u32 sources = q->o->sel.src_mask;
+	char requires[64];
+
+	if (!abilities_has(a, ABILITY_L3MISSONLY))
+		abilities_requires(a, ABILITY_L3MISSONLY, requires, sizeof(requires));
+	*buf = 0;
+	if (c->simulated)
+		snprintf(buf, size, "a simulation has no hardware filters");
+	else if (event_of_fetch(c->event))
+		snprintf(buf, size, "only ibs_op can be sampled in strata");
+	else if (!abilities_has(a, ABILITY_L3MISSONLY))
+		snprintf(buf, size, "l3missonly requires %s", requires);
+	else if (q->no_weights)
+		snprintf(buf, size, "estimates need counters of tagged ops: %s", q->no_weights);
+	else if (!(c->stages & PLAN_AUTO))
+		snprintf(buf, size, "--plan chooses the hardware filters");
+	else if (event_filter(c->event))
+		snprintf(buf, size, "the event given with -e has filters already");
+	else if (event_filter(event))
+		snprintf(buf, size, "the hardware filters all the time: nothing else is selected");
+	else if (sources && !(sources & PLAN_L3_MISSES))
+		snprintf(buf, size, "no selected source is beyond the L3");
+}
+
+void plan_miss_event(const struct plan *p, const struct plan_context *c, struct event_spec *out)
+{
+	plan_event(p, c, out);
+	event_set_term(out, "l3missonly", 1);
+}
+
+static void make(const struct select_options *o, const struct plan_context *c, struct plan *out)
 {
 	struct event_spec event;
 	struct query q;
@@ -321,13 +358,33 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 		if (is_given(&q, i))
 			place(out, &q, i);
 	plan_event(out, c, &event);
-	out->tags = (c->core_counters || event_filter(&event) == EVENT_FILTER_HARDWARE) &&
+	if (c->strata)
+		refuse_strata(&q, &event, out->no_strata, sizeof(out->no_strata));
+	out->strata = c->strata && !*out->no_strata;
+	out->tags = (c->core_counters || out->strata ||
+		     event_filter(&event) == EVENT_FILTER_HARDWARE) &&
 		    counts_tags(c);
 	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE || out->tags;
 	out->chosen = c->stages & PLAN_AUTO && event_filter(&event) == EVENT_FILTER_HARDWARE &&
 		      event_filter(c->event) != EVENT_FILTER_HARDWARE;
 	/* the clock of a simulation does not count its interrupts */
-	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup && !c->simulated;
+	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup && !c->simulated &&
+		      !out->strata;
+}
+
+void plan_make(const struct select_options *o, const struct plan_context *c, struct plan *out)
+{
+	struct plan_context without = *c;
+	struct plan plan;
+
+	make(o, c, out);
+	if (!c->strata || out->strata)
+		return;
+	/* with one event, other stages are possible */
+	without.strata = false;
+	make(o, &without, &plan);
+	memcpy(plan.no_strata, out->no_strata, sizeof(plan.no_strata));
+	*out = plan;
 }
 
 /* --- text --- */
@@ -356,6 +413,26 @@ static void print_line(FILE *f, const struct plan_line *l, unsigned int width)
 	print_text(f, "", text, width);
 }
 
+static void print_strata(FILE *f, const struct plan *p, const struct plan_context *c,
+			 unsigned int width)
+{
+	char event[EVENT_TEXT_MAX], title[INDENT + 1], text[EVENT_TEXT_MAX + 100];
+	struct event_spec spec;
+
+	if (!c->strata)
+		return;
+	plan_miss_event(p, c, &spec);
+	event_print(&spec, event, sizeof(event));
+	if (p->strata)
+		snprintf(text, sizeof(text),
+			 "this event samples all ops, and alternates with %s at a shorter period",
+			 event);
+	else
+		snprintf(text, sizeof(text), "no: %s", p->no_strata);
+	snprintf(title, sizeof(title), "%-*s", INDENT, "--strata");
+	print_text(f, title, text, width);
+}
+
 void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, unsigned int width)
 {
 	char event[EVENT_TEXT_MAX];
@@ -367,6 +444,7 @@ void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, uns
 	plan_event(p, c, &spec);
 	event_print(&spec, event, sizeof(event));
 	fprintf(f, "%sevent: %s\n", p->n ? "\n" : "", event);
+	print_strata(f, p, c, width);
 	if (p->cgroup)
 		fprintf(f,
 			"while tasks of the cgroup run; a CPU that switches to or from them pays "
@@ -400,6 +478,8 @@ void plan_print_json(FILE *f, const struct plan *p, const struct plan_context *c
 	}
 	json_end(&w);
 	json_put_text(&w, "event", event);
+	json_put_bool(&w, "strata", p->strata);
+	json_put_text_if_any(&w, "why_no_strata", p->no_strata);
 	json_put_bool(&w, "one_cgroup", p->cgroup);
 	json_put_bool(&w, "estimated_ops_known", p->estimates);
 	json_put_bool(&w, "unseen_known", p->unseen);

@@ -73,6 +73,7 @@ struct plan_context {
 	bool command;			/* the measured command has its own cgroup */
 	const struct event_spec *event; /* as given */
 	bool simulated;
+	bool strata; /* sample in strata if possible */
 };
 
 struct plan_line {
@@ -90,10 +91,12 @@ struct plan {
 	bool l3missonly, swfilt, user, kernel;
 	unsigned int ldlat, fetchlat; /* cycles; 0: not used */
 	bool cgroup;		      /* events count only while the selected cgroup runs */
-	bool estimates; /* ops per sample are known: a fixed period, or core counters */
-	bool tags;	/* count tagged ops */
-	bool unseen;	/* the PMU's count gives the number of samples */
-	bool chosen;	/* by PLAN_AUTO: the user asked for no hardware filter, and gets one */
+	bool estimates;	     /* ops per sample are known: a fixed period, or core counters */
+	bool tags;	     /* count tagged ops */
+	bool unseen;	     /* the PMU's count gives the number of samples */
+	bool strata;	     /* alternate with an event that has l3missonly */
+	char no_strata[160]; /* why not, if wanted; "": they were not */
+	bool chosen;	     /* by PLAN_AUTO: the user asked for no hardware filter, and gets one */
 };
 
 /* Find the plan. A pure function of its arguments. */
@@ -101,6 +104,9 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 
 /* The event to open: as given, with what the plan adds. */
 void plan_event(const struct plan *p, const struct plan_context *c, struct event_spec *out);
+
+/* The event of the miss stratum. */
+void plan_miss_event(const struct plan *p, const struct plan_context *c, struct event_spec *out);
 
 /* @width: columns to wrap at */
 void plan_print(FILE *f, const struct plan *p, const struct plan_context *c, unsigned int width);

@@ -225,7 +225,7 @@ static void row_free(struct row *r)
 {
 	for (int l = 0; l < LABEL_N; l++)
 		free(r->label[l]);
-	free(r->series.buckets);
+	series_free(&r->series);
 }
 
 static int compare_labels(const struct row *a, const struct row *b, int from, int to)

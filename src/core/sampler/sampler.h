@@ -156,6 +156,13 @@ struct ibs_twin_area *sampler_twin_area(const struct sampler *s);
  */
 int sampler_start(struct sampler *s, struct err *err);
 
+/*
+ * Continue after sampler_stop() sooner than sampler_start() does; only if no CPU was offline in
+ * between. Each CPU begins a new period: what was counted of the last one is in no sample. Return:
+ * as sampler_start().
+ */
+int sampler_resume(struct sampler *s, struct err *err);
+
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *

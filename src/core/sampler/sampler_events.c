@@ -86,6 +86,21 @@ int sampler_start(struct sampler *s, struct err *err)
 	return ret;
 }
 
+int sampler_resume(struct sampler *s, struct err *err)
+{
+	struct err ignored;
+	int ret;
+
+	if (!s->started)
+		return sampler_start(s, err);
+	FOR_COUNTERS(s, p)
+	perf_events_resume(*p, &ignored);
+	ret = s->events ? perf_events_resume(s->events, err) : 0;
+	sampler_pins_mark(s);
+	sampler_tags_begin(s);
+	return ret;
+}
+
 int sampler_restart(struct sampler *s, struct err *err)
 {
 	struct err ignored;

@@ -115,6 +115,7 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 		out->valid = valid.counted;
 		out->valid_known = valid.enabled_ns == valid.running_ns;
 	}
+	out->ops = t.second * s->tag_unit;
 	/* a task switch turns counters and events off and on one after the other */
 	out->valid_known &= !perf_events_has_cgroup(s->tags);
 	if (s->tags_ended)

@@ -23,6 +23,9 @@
 
 #define SESSION_EVENTS 2 /* one of ibs_op, one of ibs_fetch */
 
+/* Sampling in strata (strata/strata.h): where the machine can; else it fails with STRATA_ON. */
+enum strata_option { STRATA_OFF, STRATA_AUTO, STRATA_ON };
+
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 
 /* An event of -e. */
@@ -56,9 +59,10 @@ struct sampling_opts {
 	struct select_options select;
 	unsigned int live;   /* enum sampler_live: what session_apply() must be able to change */
 	unsigned int stages; /* of --plan: 1 << enum plan_stage, or PLAN_AUTO */
-	bool core_counters;  /* count tagged ops even if no estimate needs it */
-	char **argv;	     /* the command after "--"; NULL: none */
-	const __u32 *ranks;  /* commands of other ranks of an MPI job, measured as well */
+	enum strata_option strata;
+	bool core_counters; /* count tagged ops even if no estimate needs it */
+	char **argv;	    /* the command after "--"; NULL: none */
+	const __u32 *ranks; /* commands of other ranks of an MPI job, measured as well */
 	size_t n_ranks;
 	struct command_signals signals;
 	char hierarchy[32];  /* of --cgroup-hierarchy; "": auto */
@@ -113,6 +117,9 @@ struct session_event {
 	char text[EVENT_TEXT_MAX]; /* the event as planned */
 	unsigned int labels;
 	struct plan plan;
+	/* of the miss stratum, if plan.strata */
+	struct perf_event_attr miss_attr;
+	char miss_text[EVENT_TEXT_MAX];
 	struct hist_info info;
 	struct sampler_opts opts;
 	struct sampler *sampler; /* NULL: not open */

@@ -111,6 +111,8 @@ static int set_cgroups(struct session *s, const struct cgroup_select *select, st
 
 	for_each_event (e, s)
 		ret = ret ?: sampler_set_cgroups(e->sampler, cgroups, n, err);
+	if (!ret && s->strata)
+		ret = sampler_set_cgroups(session_strata_sampler(s), cgroups, n, err);
 	return ret;
 }
 

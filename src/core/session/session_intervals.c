@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a session samples, in intervals. */
-#include "session.h"
+#include "session_private.h"
 
 #include "base/clock.h"
 
@@ -11,12 +11,13 @@
 #define TICK_S 0.5
 
 /*
- * Wait until @deadline. Checks signals and events once even if it has passed, as it has when printing takes
+ * Take turns between strata, and wait until @deadline. Checks signals and events once even if it has passed, as it has when printing takes
  * longer than an interval.
  *
- * Return: 0; 1 if a signal came or the command ended first.
+ * Return: 0; 1 if a signal came or the command ended first; or a negative errno with @err.
  */
-static int wait_until(struct session *s, const struct session_intervals *o, double deadline)
+static int wait_until(struct session *s, const struct session_intervals *o, double deadline,
+		      struct err *err)
 {
 	struct pollfd fds[] = {
 		{ .fd = o->sigfd, .events = POLLIN },
@@ -24,9 +25,10 @@ static int wait_until(struct session *s, const struct session_intervals *o, doub
 		{ .fd = session_command_fd(s), .events = POLLIN },
 	};
 	double follow = 0;
+	int ret;
 
 	do {
-		double left = fmax(deadline - now_s(), 0);
+		double left = fmax(fmin(deadline, session_strata_due(s)) - now_s(), 0);
 
 		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
 		if (fds[0].revents || *o->interrupted)
@@ -34,9 +36,26 @@ static int wait_until(struct session *s, const struct session_intervals *o, doub
 		if (session_command_ended(s))
 			return 1;
 		follow = session_follow(s);
+		ret = session_strata_turn(s, err);
+		if (ret)
+			return ret;
 		session_tick(s);
 	} while (now_s() < deadline);
 	return 0;
+}
+
+/* Of strata: pass on the samples since the last call. */
+static int end_strata(struct session *s, const struct session_intervals *o, struct err *err)
+{
+	struct snapshot interval;
+	int ret = session_strata_end(s, &interval, err);
+
+	if (ret)
+		return ret;
+	ret = o->print(o->arg, 0, &interval, &interval, err);
+	session_warn(s, 0, &interval);
+	snapshot_free(&interval);
+	return ret;
 }
 
 /* Pass on the samples since @last. */
@@ -68,7 +87,7 @@ int session_run_intervals(struct session *s, const struct session_intervals *o, 
 	struct snapshot last[SESSION_EVENTS] = { 0 };
 	double next;
 	bool is_last = false;
-	int ret = 0;
+	int ret = s->strata ? session_strata_start(s, o->interval_s, err) : 0;
 
 	for (unsigned int e = 0; !ret && e < n; e++)
 		ret = sampler_snapshot(session_event(s, e)->sampler, &last[e], err);
@@ -77,11 +96,15 @@ int session_run_intervals(struct session *s, const struct session_intervals *o, 
 	for (uint64_t i = 1; !ret && !is_last; i++) {
 		/* a late interval becomes longer; the next ones are not shortened */
 		next = fmax(next + o->interval_s, now_s());
-		is_last = wait_until(s, o, o->interval_s ? next : INFINITY) || i == o->count;
+		ret = wait_until(s, o, o->interval_s ? next : INFINITY, err);
+		if (ret < 0)
+			break;
+		is_last = ret || i == o->count;
+		ret = 0;
 		if (is_last)
 			session_stop(s); /* the last snapshot is exact */
 		for (unsigned int e = 0; !ret && e < n; e++)
-			ret = end_one(s, o, e, &last[e], err);
+			ret = s->strata ? end_strata(s, o, err) : end_one(s, o, e, &last[e], err);
 	}
 	for (unsigned int e = 0; e < n; e++)
 		snapshot_free(&last[e]);

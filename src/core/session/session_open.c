@@ -86,6 +86,8 @@ static void give_notice(const struct session *s, const struct session_event *e)
 
 	if (notice)
 		log_info("%s", notice);
+	if (*e->plan.no_strata)
+		log_info("--strata: %s", e->plan.no_strata);
 	if (e->plan.chosen)
 		log_info("%s: the hardware drops most unselected ops without an interrupt; "
 			 "`unseen` is then unknown; --plan program counts every sample",
@@ -113,11 +115,12 @@ int session_open(struct session *s, const struct sampling_opts *o, struct err *e
 	ret = ret ?: session_select_cgroups(s, err);
 	for_each_event (e, s)
 		ret = ret ?: open_event(s, e, err);
-	return ret;
+	return ret ?: session_strata_open(s, err);
 }
 
 void session_close(struct session *s)
 {
+	session_strata_close(s);
 	if (s->setup)
 		for_each_event (e, s)
 			sampler_close(e->sampler);
@@ -135,7 +138,9 @@ int session_start(struct session *s, struct err *err)
 	int ret = 0;
 
 	for_each_event (e, s)
-		ret = ret ?: sampler_start(e->sampler, err);
+		ret = ret
+			      ?: s->strata ? session_strata_begin(s, err)
+					   : sampler_start(e->sampler, err);
 	if (ret || !s->command)
 		return ret;
 	ret = command_start(s->command, err);
@@ -151,12 +156,16 @@ void session_stop(struct session *s)
 {
 	for_each_event (e, s)
 		sampler_stop(e->sampler);
+	if (s->strata)
+		sampler_stop(session_strata_sampler(s));
 }
 
 void session_tick(struct session *s)
 {
 	for_each_event (e, s)
 		sampler_tick(e->sampler);
+	if (s->strata)
+		sampler_tick(session_strata_sampler(s));
 }
 
 bool sampling_warn_other(const struct snapshot *interval)

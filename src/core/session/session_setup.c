@@ -44,6 +44,7 @@ static struct plan_context context(const struct sampling_opts *o, unsigned int n
 		.metric = o->event[n].metric,
 		.cpus = o->has_cpus,
 		.core_counters = o->core_counters,
+		.strata = o->strata != STRATA_OFF,
 		.command = o->argv && !sampling_measures_others(o),
 		.event = &o->event[n].spec,
 		.simulated = o->source == SOURCE_SIM,
@@ -93,7 +94,7 @@ static bool can_count(const struct tag_events *tags)
 
 /* Make the plan of an event, for the machine with this PMU (NULL: none), and the planned event. */
 static void make_plan(struct setup *s, struct session_event *e, const struct pmu *pmu,
-		      struct event_spec *event)
+		      struct event_spec *event, struct event_spec *miss)
 {
 	const struct sampling_opts *o = &s->options;
 	struct plan_context c;
@@ -104,12 +105,14 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 	c = context(o, e - s->event, &a);
 	tags = tag_events(&s->cpu, c.event);
 	plan_make(&o->select, &c, &e->plan);
-	if (e->plan.chosen && !can_count(&tags)) {
+	if ((e->plan.chosen || e->plan.strata) && !can_count(&tags)) {
 		c.no_weights = "the core counters of tagged ops cannot be opened";
 		plan_make(&o->select, &c, &e->plan);
 	}
 	plan_event(&e->plan, &c, event);
 	event_print(event, e->text, sizeof(e->text));
+	plan_miss_event(&e->plan, &c, miss);
+	event_print(miss, e->miss_text, sizeof(e->miss_text));
 	e->opts.filter = event_filter(event);
 	if (!e->plan.tags)
 		return;
@@ -128,7 +131,7 @@ static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, st
 {
 	const struct event_rate *rate = &s->options.event[e - s->event].rate;
 	struct cpu_info cpu = s->cpu;
-	struct event_spec event;
+	struct event_spec event, miss;
 	struct pmu *pmu;
 	int ret;
 
@@ -145,8 +148,10 @@ static int prepare_ibs(struct setup *s, struct session_event *e, bool *usage, st
 			 "; see `ibscope doctor`; --source sim shows SIMULATED samples");
 		return ret;
 	}
-	make_plan(s, e, pmu, &event);
+	make_plan(s, e, pmu, &event, &miss);
 	ret = event_attr(&event, pmu, &s->cpu, rate, &e->opts.attr, err);
+	if (!ret && e->plan.strata)
+		ret = event_attr(&miss, pmu, &s->cpu, rate, &e->miss_attr, err);
 	pmu_close(pmu);
 	if (ret)
 		return usage_error(usage, ret);
@@ -203,12 +208,12 @@ static int prepare_sim(struct setup *s, struct session_event *e, struct err *err
 	const struct sampling_opts *o = &s->options;
 	const struct event_rate *rate;
 	struct perf_event_attr *attr = &e->opts.attr;
-	struct event_spec event;
+	struct event_spec event, miss;
 	int ret = check_sim(o, e->spec, err);
 
 	if (ret)
 		return ret;
-	make_plan(s, e, NULL, &event);
+	make_plan(s, e, NULL, &event, &miss);
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = o->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
@@ -256,6 +261,10 @@ static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct er
 				      : prepare_ibs(s, e, usage, err);
 	if (ret)
 		return ret;
+	if (o->strata == STRATA_ON && !e->plan.strata)
+		return usage_error(usage, err_set(err, -EINVAL, "--strata: %s", e->plan.no_strata));
+	if (e->plan.strata) /* both strata share the limit */
+		e->opts.max_memory_bytes = (e->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) / 2;
 	e->opts.event = e->text;
 	e->opts.by = labels_by(e->labels);
 	e->opts.slabs |= !!(e->opts.by & IBS_BY_SLAB);

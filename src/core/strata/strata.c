@@ -27,6 +27,15 @@ struct strata_slice strata_total(const struct strata_design *d, enum stratum of)
 	return sum;
 }
 
+unsigned int strata_slices(const struct strata_design *d, enum stratum of)
+{
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < d->n; k++)
+		n += d->slice[k].of == of;
+	return n;
+}
+
 double strata_effective(const struct strata_design *d, bool reach)
 {
 	return strata_total(d, reach ? STRATUM_N : STRATUM_FULL).tags;
@@ -71,7 +80,9 @@ struct variance {
 static struct variance variance_of(const struct strata_design *d, const struct strata_sum *s,
 				   enum stratum of)
 {
-	const double all = strata_total(d, STRATUM_N).ops, ops = strata_total(d, of).ops;
+	const double all = strata_total(d, STRATUM_N).ops;
+	const struct strata_slice whole = strata_total(d, of);
+	const double seen = whole.ops / all;
 	double sum = 0, last = 0, squares = 0, between;
 	unsigned int n = 0;
 
@@ -80,9 +91,10 @@ static struct variance variance_of(const struct strata_design *d, const struct s
 	if (sum <= 0)
 		return (struct variance){ .known = true };
 	for (unsigned int k = 0; k < d->n; k++) {
-		double rest = s->part[k] - sum * (d->slice[k].ops / ops);
+		/* a slice is as large as its number of tags: its period may be another one */
+		double rest = s->part[k] - sum * (d->slice[k].tags / whole.tags);
 
-		if (d->slice[k].of != of || d->slice[k].ops <= 0)
+		if (d->slice[k].of != of || d->slice[k].tags <= 0)
 			continue;
 		if (n++)
 			squares += (rest - last) * (rest - last);
@@ -90,9 +102,9 @@ static struct variance variance_of(const struct strata_design *d, const struct s
 	}
 	if (n < 2)
 		return (struct variance){};
-	between = (1 - ops / all) * n * squares / (2 * (n - 1));
+	between = (1 - seen) * n * squares / (2 * (n - 1));
 	return (struct variance){
-		.v = between + ops / all * s->square[of],
+		.v = between + seen * s->square[of],
 		/* differences of neighbours are worth two thirds of their number */
 		.error = between * between / (2.0 / 3 * (n - 1)),
 		.known = true,

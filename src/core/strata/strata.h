@@ -39,6 +39,8 @@ struct strata_sum {
 /* Sum over the slices of a stratum; STRATUM_N: of all. */
 struct strata_slice strata_total(const struct strata_design *d, enum stratum of);
 
+unsigned int strata_slices(const struct strata_design *d, enum stratum of);
+
 /**
  * strata_weight() - ops that a sample stands for
  * @reach: it is of a kind that both strata sample

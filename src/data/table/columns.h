@@ -58,7 +58,7 @@ enum {
 	  "ibs_fetch: share of cycles that missed the L3; before Zen 4 the L2")                    \
 	X(ABORTED, "aborted", "ABORTED", 2, PERCENT, 6, COLUMN_OF_FETCH,                           \
 	  ratio(r->aborted, s->samples), "ibs_fetch: share of fetches that did not complete")      \
-	X(MEAN, "mean", "MEAN", 0, COUNT, 3, 0, ratio(s->sum, s->valid), "mean latency, cycles")   \
+	X(MEAN, "mean", "MEAN", 0, COUNT, 3, 0, series_mean(s), "mean latency, cycles")            \
 	X(P50, "p50", "p50", 9, COUNT, 0, 0, percentile(s, 0.5), "median latency, cycles")         \
 	X(P90, "p90", "p90", 4, COUNT, 0, 0, percentile(s, 0.9), "90th percentile, cycles")        \
 	X(P99, "p99", "p99", 10, COUNT, 0, 0, percentile(s, 0.99),                                 \
@@ -74,6 +74,8 @@ enum {
 	  table_share_interval(t, r).high, "upper end of it")                                      \
 	X(HISTOGRAM, "histogram", "", 8, BARS, 0, 0, NAN,                                          \
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                               \
+	X(ERROR, "error", "+-95%", 6, PERCENT, 6, 0, table_error(t, r),                            \
+	  "half of the 95 % interval of cycles, over them")                                        \
 	X(TREND, "trend", "TREND", 10, BARS, 0, 0, NAN,                                            \
 	  "miss cycles of the last intervals, and whether they changed; in top only")
 

@@ -41,6 +41,22 @@ struct estimate series_waits(const struct series *s)
 	return e;
 }
 
+static const struct bounds unknown = { NAN, NAN };
+
+static struct bounds strata_bounds(const struct series *s)
+{
+	struct bounds b = unknown;
+
+	return series_cycles_interval(s, &b.low, &b.high) ? b : unknown;
+}
+
+struct bounds series_interval(const struct series *s, double drawn)
+{
+	const struct estimate waits = series_waits(s);
+
+	return s->strata ? strata_bounds(s) : estimate_interval(&waits, drawn);
+}
+
 bool table_is_dram(enum ibs_src src)
 {
 	return src == IBS_SRC_DRAM || src == IBS_SRC_REMOTE_DRAM;
@@ -67,16 +83,27 @@ double table_share(const struct table *t, const struct table_row *r)
 	return all->all.sum && !all->all.ops ? (double)r->all.sum / all->all.sum : NAN;
 }
 
-static const struct bounds unknown = { NAN, NAN };
-
 struct bounds table_interval(const struct table *t, const struct table_row *r)
 {
+	if (r->all.strata)
+		return strata_bounds(&r->all);
 	return isnan(r->cycles) ? unknown : estimate_interval(&r->waits, t->drawn);
+}
+
+double table_error(const struct table *t, const struct table_row *r)
+{
+	const struct bounds b = strata_bounds(&r->all);
+
+	return r->all.strata ? (b.high - b.low) / 2 / r->cycles
+			     : estimate_error(&r->waits, t->drawn);
 }
 
 struct bounds table_share_interval(const struct table *t, const struct table_row *r)
 {
-	return isnan(table_share(t, r)) ? unknown : estimate_share(&r->waits, &t->total.waits);
+	/* parts of a sum of strata are not independent of each other */
+	if (r->all.strata || isnan(table_share(t, r)))
+		return unknown;
+	return estimate_share(&r->waits, &t->total.waits);
 }
 
 static double ratio(double part, double all)
@@ -328,7 +355,7 @@ static void row_free(struct table_row *r)
 {
 	for (int l = 0; l < TABLE_KEYS; l++)
 		free(r->name[l]);
-	free(r->all.buckets);
+	series_free(&r->all);
 	free(r->value);
 }
 
@@ -456,10 +483,10 @@ void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels
 			(fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
 			/* walks are counted per group, not per source or kind of op */
 			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
-				d[n - 1].row.memory += g->series[k].samples;
+				d[n - 1].row.memory += series_counted(&g->series[k]);
 		}
 		if (g->n_series && !each_series && !fetch)
-			d[n - 1].row.walks = g->tlb.l2_miss;
+			d[n - 1].row.walks = s->strata ? g->tlb.l2_miss_ops : g->tlb.l2_miss;
 	}
 	for (size_t i = 0; i < n; i++)
 		finish(&d[i].row);

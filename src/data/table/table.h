@@ -147,8 +147,14 @@ double series_miss_cycles(const struct series *s);
 /* The same, or latencies if the ops are unknown, with what their interval needs. */
 struct estimate series_waits(const struct series *s);
 
+/* 95 % interval of their sum; @drawn as of estimate_interval(). Of strata it follows from their slices. */
+struct bounds series_interval(const struct series *s, double drawn);
+
 /* Intervals of 95 % of a row's miss cycles, or of their share. */
 struct bounds table_interval(const struct table *t, const struct table_row *r);
+
+/* Half of that interval over the sum; NAN: unknown. */
+double table_error(const struct table *t, const struct table_row *r);
 struct bounds table_share_interval(const struct table *t, const struct table_row *r);
 
 /* In a line, how far the miss cycles of the rows are to be trusted. */

@@ -392,6 +392,8 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (c == TABLE_IMBALANCE)
 			useless = !t->spread;
+		if (c == TABLE_ERROR)
+			useless = !t->total.all.strata;
 		if (c == TABLE_EXPOSED)
 			useless = true; /* beside miss cycles */
 		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))

@@ -20,8 +20,8 @@ static unsigned int bin_of(unsigned int bucket)
 void table_bins(const struct series *series, double bin[TABLE_BINS])
 {
 	memset(bin, 0, TABLE_BINS * sizeof(*bin));
-	for (unsigned int b = 0; series->buckets && b < IBS_LAT_BUCKETS; b++)
-		bin[bin_of(b)] += series->buckets[b];
+	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++)
+		bin[bin_of(b)] += series_in_bucket(series, b);
 }
 
 void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,

@@ -16,7 +16,7 @@ void table_print_trust(FILE *f, const struct screen *screen, const struct table 
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct table_row *r = &t->row[i];
-		const double error = estimate_error(&r->waits, t->drawn);
+		const double error = table_error(t, r);
 
 		if (table_is_weak(r->all.valid)) {
 			weak |= r->all.valid > 0;

@@ -26,7 +26,7 @@ static const struct {
 
 static void print_percentiles(FILE *f, const struct series *s)
 {
-	fprintf(f, "  mean %.0f", (double)s->sum / s->valid);
+	fprintf(f, "  mean %.0f", series_mean(s));
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 
@@ -50,30 +50,33 @@ static void print_bar(FILE *f, __u64 n, __u64 most)
 static void print_bars(FILE *f, const struct series *s)
 {
 	int first = 0, last = IBS_LAT_BUCKETS - 1, join = 1, lines = MAX_LINES;
+	const __u64 *n_of = s->buckets;
 	__u64 most = 0;
 
+	if (s->strata && s->valid)
+		n_of = s->strata->buckets;
 	/* few samples show no shape: do not spread them out */
 	if (s->valid < MAX_LINES)
 		lines = s->valid < MIN_LINES ? MIN_LINES : s->valid;
 
-	while (!s->buckets[first])
+	while (!n_of[first])
 		first++;
-	while (!s->buckets[last])
+	while (!n_of[last])
 		last--;
 	/* bucket 0 has its own line, so that lines end at multiples of the step: 8, 16, 32, ... */
 	while ((last + join - 1) / join - (first + join - 1) / join >= lines)
 		join *= 2;
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass)
-			fprintf(f, "  %16s : %-10s |%-*s|\n", "cycles", "samples", BAR_WIDTH,
-				"distribution");
+			fprintf(f, "  %16s : %-10s |%-*s|\n", "cycles",
+				s->strata ? "est. ops" : "samples", BAR_WIDTH, "distribution");
 		for (int line = (first + join - 1) / join; line <= (last + join - 1) / join;
 		     line++) {
 			int from = line ? (line - 1) * join + 1 : 0, to = line * join;
 			__u64 n = 0;
 
 			for (int i = from; i <= to && i < IBS_LAT_BUCKETS; i++)
-				n += s->buckets[i];
+				n += n_of[i];
 			if (!pass) {
 				most = n > most ? n : most;
 				continue;
@@ -99,6 +102,24 @@ static void print_pmu(FILE *f, const struct pmu_state *pmu)
 	if (pmu->running_ns < pmu->enabled_ns)
 		fprintf(f, "PMU share: %.1f %% of the time; another user has the rest\n",
 			100.0 * pmu->running_ns / pmu->enabled_ns);
+}
+
+static const char *const stratum_names[STRATUM_N] = { "full", "miss" };
+
+/* Below the ledger, which is the sum: those of the strata. */
+static void print_strata(FILE *f, const struct strata_report *r)
+{
+	const struct strata_slice all = strata_total(&r->design, STRATUM_N);
+
+	for (enum stratum of = 0; of < STRATUM_N; of++) {
+		const struct strata_slice s = strata_total(&r->design, of);
+
+		fprintf(f, "%s stratum, %.0f %% of the time, %s, period %llu: ", stratum_names[of],
+			all.seconds > 0 ? 100 * s.seconds / all.seconds : 0, r->event[of],
+			r->period[of]);
+		ledger_print(f, &r->ledger[of]);
+		fputc('\n', f);
+	}
 }
 
 static void print_recorded(FILE *f, const struct hist_recorded *r)
@@ -180,6 +201,8 @@ static void print_below(FILE *f, const struct screen *screen, const struct hist_
 	fputc('\n', f);
 	ledger_print(f, &interval->ledger);
 	fputc('\n', f);
+	if (interval->strata)
+		print_strata(f, interval->strata);
 	table_print_trust(f, screen, t);
 	print_pmu(f, &interval->pmu);
 	if (info->recorded)
@@ -275,13 +298,44 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	table_free(&t);
 }
 
+static void put_interval(struct json_writer *w, const char *key, bool known, double low,
+			 double high)
+{
+	if (!known) {
+		json_put_null(w, key);
+		return;
+	}
+	json_begin_object(w, key);
+	json_put_double(w, "low", rint(low));
+	json_put_double(w, "high", rint(high));
+	json_end(w);
+}
+
+/* What a row of strata has in addition. */
+static void put_weighted(struct json_writer *w, const struct series *s)
+{
+	double low = 0, high = 0;
+	const bool known = series_ops_interval(s, &low, &high);
+
+	put_interval(w, "estimated_ops_interval", known, low, high);
+	json_begin_array(w, "ops_buckets");
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
+		if (!s->strata->buckets[i])
+			continue;
+		json_begin_array(w, NULL);
+		json_put_u64(w, NULL, ibs_lat_le(i));
+		json_put_u64(w, NULL, s->strata->buckets[i]);
+		json_end(w);
+	}
+	json_end(w);
+}
+
 static void put_row(struct json_writer *w, const struct row *r, const struct label_order *order,
 		    double drawn)
 {
 	const struct series *s = &r->series;
 	const double cycles = series_miss_cycles(s);
-	const struct estimate waits = series_waits(s);
-	const struct bounds b = estimate_interval(&waits, drawn);
+	const struct bounds b = series_interval(s, drawn);
 
 	json_begin_object(w, NULL);
 	json_begin_object(w, "labels");
@@ -313,6 +367,28 @@ static void put_row(struct json_writer *w, const struct row *r, const struct lab
 		json_put_known(w, percentiles[i].name, p >= 0, p);
 	}
 	series_put_buckets(w, s);
+	if (s->strata)
+		put_weighted(w, s);
+	json_end(w);
+}
+
+static void put_strata(struct json_writer *w, const struct strata_report *r)
+{
+	json_begin_array(w, "strata");
+	for (enum stratum of = 0; of < STRATUM_N; of++) {
+		const struct strata_slice s = strata_total(&r->design, of);
+
+		json_begin_object(w, NULL);
+		json_put_text(w, "name", stratum_names[of]);
+		json_put_text(w, "event", r->event[of]);
+		json_put_u64(w, "period", r->period[of]);
+		json_put_u64(w, "slices", strata_slices(&r->design, of));
+		json_put_double(w, "seconds", s.seconds);
+		json_put_double(w, "ops", s.ops);
+		json_put_double(w, "tagged", s.tags);
+		ledger_put(w, &r->ledger[of]);
+		json_end(w);
+	}
 	json_end(w);
 }
 
@@ -358,6 +434,8 @@ static void print_json(FILE *f, const struct hist_info *info, struct snapshot *i
 	json_put_double(&w, "running",
 			pmu->enabled_ns ? (double)pmu->running_ns / pmu->enabled_ns : (double)NAN);
 	ledger_put(&w, &interval->ledger);
+	if (interval->strata)
+		put_strata(&w, interval->strata);
 	if (info->end_ns)
 		put_time(&w, "end", info->end_ns);
 	if (info->since_ns)

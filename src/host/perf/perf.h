@@ -123,6 +123,11 @@ unsigned int perf_events_check_links(struct perf_events *pe, unsigned int *missi
  * Return: 0, or a negative errno with @err; perf_events_follow() retries events that failed.
  */
 int perf_events_enable(struct perf_events *pe, struct err *err);
+/*
+ * Continue after perf_events_disable() without opening events again, each with a new period. Only if no CPU was
+ * offline in between: its event would look alive and never sample. Return: as perf_events_enable().
+ */
+int perf_events_resume(struct perf_events *pe, struct err *err);
 /* Disable all events. Then the program does not run, and counts include incomplete periods. */
 void perf_events_disable(struct perf_events *pe);
 

@@ -278,6 +278,36 @@ static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 peri
 	return 0;
 }
 
+/* @ev is disabled, and was enabled before. */
+static int resume(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	const __u64 period = pe->attr.freq ? 0 : pe->attr.sample_period;
+	int ret = period ? begin_period(pe, ev, period, err) : 0;
+
+	if (!ret && ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
+		ret = err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
+			      strerror(errno));
+	ev->fresh = false; /* read before it was enabled */
+	return ret;
+}
+
+int perf_events_resume(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	if (pe->enabled)
+		return 0;
+	pe->enabled = true;
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		if (ev->fd >= 0)
+			ret = (ev->begun ? resume(pe, ev, err) : cpu_event_enable(pe, ev, err))
+				      ?: ret;
+	}
+	return ret;
+}
+
 /* An enabled event that has stalled: its CPU went offline, and may be back. */
 static int return_online(struct perf_events *pe, struct cpu_event *ev, __u64 period,
 			 struct err *err)

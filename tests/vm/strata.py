@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""strata.py [--build DIR] [KERNEL:GEN ...]: hist --strata against the hardware's log: each sample in the ledger of its
+stratum, estimates within their intervals, and intervals narrower than those of one event.
+"""
+import json
+import os
+import sys
+
+import guest
+import oracle
+import plans
+from guest import need
+
+sys.path.insert(0, os.path.join(guest.HERE, '../system'))
+import schemas
+
+PAIRS = '5.10:zen4', '6.12:zen4', '7.2:zen5', '7.2:zen6'
+WINDOWS = 10
+FAR = plans.FAR
+
+
+def check_schema(g, name):
+    n = len(schemas.Schemas().check_text('hist', g.stdout(name)))
+    need(n == WINDOWS, '%d lines' % n)
+
+
+def lines(g, name):
+    return [json.loads(x) for x in g.stdout(name).splitlines()]
+
+
+def far_rows(line):
+    return [s for s in line['series'] if s['labels']['src'] in FAR]
+
+
+def check_ledgers(g, name, period):
+    """Samples of the log say by their control MSR which stratum they belong to."""
+    seen, slices = [0, 0], [0, 0]
+    for line in lines(g, name):
+        total = 0
+        for i, s in enumerate(line['strata']):
+            ledger = s['ledger']
+            lost = sum(ledger['filtered'].values()) + sum(ledger['lost'].values())
+            need(ledger['seen'] == ledger['aggregated'] + lost, '%s does not balance: %s' % (s['name'], ledger))
+            need(not ledger['lost'], '%s lost %s' % (s['name'], ledger['lost']))
+            seen[i] += ledger['seen']
+            slices[i] += s['slices']
+            total += ledger['seen']
+        need(total == line['ledger']['seen'], 'the sum is %d, not %d' % (line['ledger']['seen'], total))
+        need(sum(s['samples'] for s in line['series']) <= line['ledger']['aggregated'], 'too many samples in rows')
+    # the log's run has a period that most of its samples have, in this stratum or the other
+    rows, = (rows for rows in g.lines.values() if any(x.maxcnt == period for x in rows))
+    delivered = [int(x.text.split(',', 4)[3], 0) & oracle.L3MISSONLY > 0 for x in rows if not x.dropped]
+    full, miss = delivered.count(False), delivered.count(True)
+    need(seen == [full, miss], 'seen %s, the log has %d and %d' % (seen, full, miss))
+    return 'seen %d and %d in %d and %d slices, all that the log has' % (full, miss, *slices)
+
+
+def check_estimates(g, name):
+    """What the emulation made DRAM accesses of all ops, in each window and in all."""
+    covered, ops, estimate, n, kept = 0, 0, 0, 0, 0
+    for line in lines(g, name):
+        truth = plans.P_FAR * sum(s['ops'] for s in line['strata'])
+        rows = far_rows(line)
+        low, high, mean = (sum(f(s) for s in rows) for f in (
+            lambda s: s['estimated_ops_interval']['low'], lambda s: s['estimated_ops_interval']['high'],
+            lambda s: s['estimated_ops']))
+        covered += low <= truth <= high
+        kept += sum(s['samples'] for s in rows)
+        n += 1
+        ops += truth
+        estimate += mean
+    error = estimate / ops - 1
+    need(covered >= n - 2, '%d of %d intervals have the truth' % (covered, n))
+    need(abs(error) < 4 / kept ** 0.5, 'estimated ops are off by %.2f %%' % (100 * error))
+    return '%d of %d intervals have the truth; all of them: %+.2f %%, of %d samples' % (covered, n, 100 * error, kept)
+
+
+def one_event(line):
+    """Half of the interval of an unstratified row, relative to its miss cycles."""
+    rows = far_rows(line)
+    squares = sum(n * le * le for s in rows for le, n in s['buckets'])
+    return 1.96 * squares ** 0.5 / sum(s['sum'] for s in rows)
+
+
+def check_width(g, name, alone):
+    width, interrupts = [], []
+    for line in lines(g, name):
+        rows = far_rows(line)
+        half = sum(((s['high'] - s['low']) / 2) ** 2 for s in rows) ** 0.5
+        width.append(half / sum(s['miss_cycles'] for s in rows))
+        interrupts.append(line['ledger']['seen'] / line['interval_s'])
+    one = lines(g, alone)
+    of_one = sum(map(one_event, one)) / len(one)
+    rate = sum(x['ledger']['seen'] / x['interval_s'] for x in one) / len(one)
+    width, rate_strata = sum(width) / len(width), sum(interrupts) / len(interrupts)
+    need(width < of_one * 0.5, 'DRAM: +-%.1f %%, of one event +-%.1f %%' % (100 * width, 100 * of_one))
+    need(rate_strata < 1.3 * rate, '%.0f interrupts/s, of one event %.0f' % (rate_strata, rate))
+    return 'miss cycles from DRAM +-%.1f %% at %.0f interrupts/s; of one event +-%.1f %% at %.0f' % (
+        100 * width, rate_strata, 100 * of_one, rate)
+
+
+def check_table(g, name):
+    out = g.stdout(name)
+    for text in '+-95%', 'est. ops', '\nfull stratum, ', '\nmiss stratum, ', 'l3missonly=1/, period ':
+        need(text in out, '%r is not in %s' % (text, out))
+
+
+def check_refused(g, name, why):
+    need(why in g.read(name + '.err'), g.read(name + '.err'))
+    return g.read(name + '.err').strip().splitlines()[-1]
+
+
+def scenarios(g):
+    g.do('start a /a 0')
+    period = g.new_period(200000)
+    hist = 'ibscope hist --json --by src -e ibs_op/cnt_ctl=1/ -c %d '
+    g.do('run explain ibscope hist --explain --strata auto')
+    if g.kernel == '5.10':
+        g.do('run refused ' + hist % period + '--strata on 1 1')
+        g.check('no filters: says why', check_refused, g, 'refused', 'l3missonly requires Linux')
+        g.do('run auto ' + hist % period + '--strata auto 0.5 1')
+        g.check('auto without filters: one event', lambda: need('strata' not in lines(g, 'auto')[0], 'strata'))
+        return
+    g.do('run strata ' + hist % period + '--strata on 1 %d' % WINDOWS)
+    g.do('run table ibscope hist --by src --histogram --top 3 -e ibs_op/cnt_ctl=1/ -c %d --strata auto 1 1' % g.new_period(100000))
+    g.do('run alone ' + hist % g.new_period(200000) + '1 %d' % WINDOWS)
+    g.check('each sample in the ledger of its stratum', check_ledgers, g, 'strata', period)
+    g.check('estimated ops from DRAM', check_estimates, g, 'strata')
+    g.check('the schema', check_schema, g, 'strata')
+    g.check('a table with both ledgers', check_table, g, 'table')
+    g.check('intervals narrower than of one event', check_width, g, 'strata', 'alone')
+    g.check('the kernel did not complain', g.check_console)
+
+
+def main():
+    ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=PAIRS)
+    args = ap.parse_args()
+
+    def make(work, report):
+        guests = [guest.Guest(*pair.split(':'), work, report, '-strata', smp=1, workers=False,
+                              rig=['--pmu', '--icount']) for pair in args.pairs]
+        for g in guests:
+            scenarios(g)
+        return guests
+
+    return guest.run_guests(args, make)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
