@@ -127,6 +127,9 @@ USAGE = [
     (['record', '--explain=zen1:5.10', '-e', 'ibs_fetch/period=100/'], 'column 11: period 100 is not a multiple of 16'),
     (['top', '--explain=zen4:6.12', '-c', '134217728'], 'period 134217728 is more than ibs_op'),
     (['hist', '--explain=zen4:6.12', '-F', '0'], 'invalid frequency 0'),
+    (['hist', '--strata', 'maybe'], "unknown choice 'maybe'"),
+    (['hist', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
+    (['hist', '--strata', 'on', '--source', 'sim'], '--strata: a simulation has no hardware filters'),
     (['serve', *BOTH, '-c', '100000,1'], 'invalid period 1: must be from 10000'),
     (['serve', *BOTH, '-c', '1,100000'], 'invalid period 1: must be from 10000'),
     (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch/fetchlat=128/'], "the simulation has no 'fetchlat'"),
@@ -329,6 +332,18 @@ class BadInput(unittest.TestCase):
             'mode: user == 1', 'tlb: l1tlb_miss != 1 || l2tlb_miss != 1',
             'ip: ip >= 0x401000 && ip < 0x402000', 'filter: swpf == 1',
             'in the kernel, 6 tests of 24:'], p.stderr)
+
+    def test_explain_strata(self):
+        args = ['hist', '--strata', 'auto']
+        p = run(*args, '--explain=zen4:6.12')
+        self.assertIn('--strata               this event samples all ops, and alternates with\n', p.stdout, p.stderr)
+        self.assertIn(' ibs_op/cnt_ctl=1,l3missonly=1/ at a shorter period\n', p.stdout)
+        p = run(*args, '--explain=zen3:7.2')
+        self.assertIn('--strata               no: l3missonly requires Zen 4\n', p.stdout)
+        for machine, strata in ('zen5:7.2', True), ('zen4:5.10', False):
+            o = json.loads(run(*args, '--json', f'--explain={machine}').stdout)
+            self.assertEqual((o['strata'], o['why_no_strata'] is None), (strata, strata))
+        self.assertNotIn('strata', run('hist', '--explain=zen4:6.12').stdout)
 
     def test_explain_plan(self):
         """Each predicate with its stage, on any machine, as wide as the terminal."""

@@ -59,7 +59,7 @@ OTHERS = [
     ('annotate', 'annotate', 'annotated', '-i', '@namesakes'), ('report', 'report', '--by', 'symbol', '--no-demangle', '@inlined'),
     ('annotate', 'annotate', '@shop'), ('neighbours', 'neighbours', '@coupled'),
     ('report', 'report', '--by', 'symbol,type,field,field_offset,field_size', '@annotated'),
-    ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'),
+    ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'), ('explain', 'hist', '--explain', '--strata', 'auto'),
 ]
 # only a running sampler prints them, and these members of the others: tests/system/test_schemas_live.py; no processor has op_data4
 LIVE = {'ctl-status', 'ctl-ledger', 'doctor', 'doctor-cost', 'doctor-verify', 'exporter-snapshot', 'exporter-history'}

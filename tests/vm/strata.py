@@ -106,6 +106,20 @@ def check_table(g, name):
         need(text in out, '%r is not in %s' % (text, out))
 
 
+COST_RUNS = (1, 6), (6, 1)     # windows, seconds of each
+
+
+def check_cost(g):
+    """CPU time of the program in as many seconds with more and fewer slices, less that without strata."""
+    us = {(strata, n): int(g.read('cost-%s-%d.err' % (strata, n)).split()[-2]) for strata in ('on', 'off') for n, _ in COST_RUNS}
+    turns = [sum(s['slices'] for x in lines(g, 'cost-on-%d' % n) for s in x['strata']) for n, _ in COST_RUNS]
+    more = us['on', 6] - us['on', 1] - (us['off', 6] - us['off', 1])
+    need(turns[1] > turns[0] + 50, '%s slices' % turns)
+    each = more / (turns[1] - turns[0])
+    need(each < 2000, '%.0f us' % each)
+    return '%.0f us a turn on 1 CPU of 1 instruction/ns, with one group: %.4f %% with slices of a second' % (each, each / 1e4)
+
+
 def check_refused(g, name, why):
     need(why in g.read(name + '.err'), g.read(name + '.err'))
     return g.read(name + '.err').strip().splitlines()[-1]
@@ -124,6 +138,12 @@ def scenarios(g):
         return
     g.do('run strata ' + hist % period + '--strata on 1 %d' % WINDOWS)
     g.do('run table ibscope hist --by src --histogram --top 3 -e ibs_op/cnt_ctl=1/ -c %d --strata auto 1 1' % g.new_period(100000))
+    for n, seconds in COST_RUNS:
+        for strata in 'on', 'off':
+            # nearly no sample
+            g.do('run cost-%s-%d work -time ibscope hist --json --by src -e ibs_op/cnt_ctl=1/ -c 134217712 --strata %s %d %d' % (
+                strata, n, strata, seconds, n))
+    g.check('cost of a turn', check_cost, g)
     g.do('run alone ' + hist % g.new_period(200000) + '1 %d' % WINDOWS)
     g.check('each sample in the ledger of its stratum', check_ledgers, g, 'strata', period)
     g.check('estimated ops from DRAM', check_estimates, g, 'strata')
