@@ -161,7 +161,8 @@ static void test_exchange(void **state)
 				     .cpus = cpus,
 				     .n_cpus = cpus[1] ? 2 : 1,
 				     .max_groups = 64,
-				     .sim_ops = SAMPLER_SIM_RANDOM, /* as many loads on an idle CPU */
+				     .sim_ops =
+					     SAMPLER_SIM_RANDOM, /* as many loads on an idle CPU */
 				     .line_sets = SETS,
 				     .line_feed = IBS_LINE_FEED_SHARING };
 	struct perf_event_attr *attr = &opts.attr;

@@ -12,8 +12,8 @@
 
 #include "neighbour_streams.h"
 
-#define COUPLED_FROM 100 /* windows before the culprit comes */
-#define COUPLED	     60	 /* windows with it */
+#define COUPLED_FROM 100U /* windows before the culprit comes */
+#define COUPLED	     60U  /* windows with it */
 
 struct counts_of {
 	unsigned int streams, in_10, in_20, in_all, wrong;
