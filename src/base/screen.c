@@ -351,12 +351,64 @@ static char *drop_words(const char *name, size_t width, size_t *telling)
 	return xasprintf("%.*s%s%s", (int)(at - name), name, in, at + strlen(inlined));
 }
 
+/* The frame of a chain that the byte at @at is in. */
+static const char *frame_with(const char *chain, const char *at, size_t *n)
+{
+	const char *from = at;
+
+	while (from > chain && from[-1] != *SCREEN_FRAME)
+		from--;
+	*n = strcspn(from, SCREEN_FRAME);
+	return from;
+}
+
+/* The longest end of a chain with whole frames that fits, or NULL. */
+static const char *last_frames(const char *chain, size_t width)
+{
+	const char *best = NULL;
+
+	for (const char *at = chain; at; at = strchr(at, *SCREEN_FRAME)) {
+		at += at > chain || *at == *SCREEN_FRAME;
+		if (screen_columns(at) <= width) {
+			best = at;
+			break;
+		}
+	}
+	return best;
+}
+
+/* "…;scan;leaf", or "…;other;…;leaf" if it differs from the next there. Return: NULL if it does not fit like that. */
+static char *drop_frames(const struct screen *s, const char *name, size_t width, size_t telling)
+{
+	const char *skip = s->utf8 ? "…" : "~", *last, *frame;
+	size_t gap = screen_columns(skip) + 1, n;
+
+	if (screen_columns(name) <= width || !strchr(name, *SCREEN_FRAME))
+		return NULL;
+	last = width > gap ? last_frames(name, width - gap) : NULL;
+	if (!last)
+		return NULL;
+	frame = frame_with(name, name + byte_of(name, telling), &n);
+	if (frame >= last || !telling)
+		return xasprintf("%s" SCREEN_FRAME "%s", skip, last);
+	gap = 2 * gap + n + 1;
+	last = width > gap ? last_frames(last, width - gap) : NULL;
+	return last ? xasprintf("%s" SCREEN_FRAME "%.*s" SCREEN_FRAME "%s" SCREEN_FRAME "%s", skip,
+				(int)n, frame, skip, last)
+		    : NULL;
+}
+
 /* @telling: where the name begins to differ from the ones before and after it, in order */
 static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling[2])
 {
-	char *words = drop_words(name, width, telling);
-	char *text = drop_arguments(s, words, width, telling), *out;
+	char *frames =
+		drop_frames(s, name, width, telling[0] > telling[1] ? telling[0] : telling[1]);
+	char *words, *text, *out;
 
+	if (frames)
+		return frames;
+	words = drop_words(name, width, telling);
+	text = drop_arguments(s, words, width, telling);
 	out = cut(s, text, width, telling[0] > telling[1] ? telling[0] : telling[1]);
 	free(text);
 	free(words);

@@ -48,6 +48,9 @@ size_t screen_columns(const char *text);
 /* Between the name of an inlined function and that of the one that it was inlined into, behind which is ")". */
 #define SCREEN_INLINED " (inlined into "
 
+/* Between the functions of a call chain. */
+#define SCREEN_FRAME ";"
+
 /**
  * screen_shorten() - shorten names in the middle so that they fit and remain distinct
  * @names:  printable, @n of them; equal names stay equal
@@ -55,7 +58,8 @@ size_t screen_columns(const char *text);
  * @out:    gets a string each, which the caller frees
  *
  * Keeps the last part of a path, and where names differ only in what would be cut, that. Arguments of templates are cut
- * before anything else: "vector<…>::push_back". Before those, SCREEN_INLINED becomes " (in ".
+ * before anything else: "vector<…>::push_back". Before those, SCREEN_INLINED becomes " (in ". Of a call chain it keeps
+ * the innermost functions, whole if they fit.
  */
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out);

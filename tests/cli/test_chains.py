@@ -127,3 +127,52 @@ class Chains(unittest.TestCase):
                     lines += self.chain(at, name, words, framed)
                     want['main', f'of_{name}', name] += 1
         self.assertEqual(self.folded(self.record(lines)), want)
+
+    def callers(self):
+        """bare() called by of_bare() 3 times of 4, and by main() once, in 400 samples."""
+        at = self.code['bare'][0]
+        lines = []
+        for i in range(4):
+            ret = self.at['to_bare' if i else 'to_main']
+            lines += [f'top {ret:x}', f'stack {at:x} {self.at["to_main"]:x}' if i else f'stack {at:x}', f'{at:x} 0 load 100']
+        return self.record(lines)
+
+    def rows(self, file, key):
+        p = run('report', file, '--by', key, '--json')
+        self.assertEqual((p.returncode, p.stderr), (0, ''))
+        return {r['labels'][key]: r['samples'] for r in json.loads(p.stdout)['rows']}
+
+    def test_views(self):
+        file = self.callers()
+        self.assertEqual(self.rows(file, 'caller'), {'of_bare': 300, 'main': 100})
+        self.assertEqual(self.rows(file, 'stack'), {'main;of_bare;bare': 300, 'main;bare': 100})
+        p = run('annotate', 'bare', '-i', file)
+        self.assertIn('\ncalled by of_bare 75 %, main 25 % of miss cycles\n', p.stdout)
+        callers = json.loads(run('annotate', 'bare', '-i', file, '--json').stdout)['callers']
+        self.assertEqual([(c['function'], c['samples'], c['sample_share'], c['share']) for c in callers],
+                         [('of_bare', 300, 0.75, 0.75), ('main', 100, 0.25, 0.25)])
+        self.assertIn('called by of_bare 75 %, main 25 % of miss cycles', run('annotate', 'bare', '-i', file, '--html', '-').stdout)
+
+    def test_diff(self):
+        file = os.path.join(self.dir.name, 'many.ibs')
+        subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_recording'), file, '20000', 'stacks'], check=True)
+        for key in 'caller', 'stack':
+            p = run('diff', file, file, '--by', key, '--json')
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertIn(f'"labels":{{"{key}":', p.stdout.replace(' ', ''))
+
+    def test_narrow(self):
+        """Chains are cut between functions."""
+        p = run('report', self.callers(), '--by', 'stack', env=dict(os.environ, COLUMNS='60', LC_ALL='C.UTF-8'))
+        self.assertRegex(p.stdout, r'(?m)^(…|main);of_bare;bare  ')
+
+    def test_without_chains(self):
+        file = os.path.join(self.dir.name, 'none.ibs')
+        subprocess.run([MAKE, file, self.program], check=True, text=True, input=f'{self.code["bare"][0]:x} 0 load 1\n')
+        for args in ('report', file, '--by', 'caller'), ('report', file, '--by', 'stack', '--json'), \
+                ('diff', file, file, '--by', 'caller'):
+            p = run(*args)
+            self.assertEqual((p.returncode, p.stdout), (1, ''))
+            self.assertRegex(p.stderr, r'--by (caller|stack): \S+none\.ibs has no call chains; record with -g')
+        self.assertNotIn('called by', run('annotate', 'bare', '-i', file).stdout)
+        self.assertEqual(json.loads(run('annotate', 'bare', '-i', file, '--json').stdout)['callers'], [])

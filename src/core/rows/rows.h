@@ -17,6 +17,7 @@ enum {
 	KEY_DATA = 1 << 6,     /* needs what lies at the data's address */
 	KEY_TYPES = 1 << 7,    /* needs the type of the data */
 	KEY_NODES = 1 << 8,    /* needs the node of the data */
+	KEY_CHAINS = 1 << 9,   /* needs call chains */
 };
 
 /*
@@ -67,6 +68,10 @@ enum {
 	X(DSO, "dso", KEY_SYMBOLS, symbol_word, text_of, "file of the op's address")              \
 	X(SRCLINE, "srcline", KEY_SYMBOLS, symbol_word, text_of,                                  \
 	  "source file and line of the op's address")                                             \
+	X(CALLER, "caller", KEY_SYMBOLS | KEY_CHAINS, caller_word, name_of,                       \
+	  "function that called the one of the op; needs record -g")                              \
+	X(STACK, "stack", KEY_SYMBOLS | KEY_CHAINS, stack_word, text_of,                          \
+	  "call chain, from the outermost function on; needs record -g")                          \
 	X(IP, "ip", 0, ip_word, address_of, "address of the op")                                  \
 	X(PAGE, "page", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, block_word, address_of,            \
 	  "4 KiB page of the data's address")                                                     \

@@ -28,6 +28,10 @@ void report_terms(FILE *f);
  */
 int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct err *err);
 
+/* Return: 0; or -ENODATA with @err naming a key that needs call chains, which @file has not. */
+int report_check_chains(const enum label *keys, unsigned int n, const struct trace_info *info,
+			const char *file, struct err *err);
+
 /* KEY_* flags of all keys, combined. */
 unsigned int report_keys_flags(const enum label *keys, unsigned int n);
 
@@ -221,6 +225,19 @@ bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *
 /* Function and line of the OpenMP region that a sample was in. Return: false if it was in none. */
 bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
 		       const struct trace_event *ev, char *buf, size_t size);
+
+struct object_name;
+
+/* The function that called the one of a sample. Return: false if it has no call chain, or one without callers. */
+bool report_caller(struct symbols *symbols, const struct tasks *tasks, const struct trace_event *ev,
+		   struct object_name *out);
+
+#define REPORT_STACK \
+	32768 /* bytes of a call chain as text; inner functions of a longer one are left out */
+
+/* Functions of the call chain from the outermost on, with SCREEN_FRAME in between. Return: false if there is none. */
+bool report_stack(struct symbols *symbols, const struct tasks *tasks, const struct trace_event *ev,
+		  char *buf, size_t size);
 
 /* Samples by what is known of them; NULL: not asked for. */
 struct report_kinds {

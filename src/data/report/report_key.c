@@ -261,6 +261,24 @@ static bool symbol_word(const struct key_sample *k, __u64 *word)
 	return s->has_ip && text_word(r, key == LABEL_DSO ? sym.dso : sym.srcline, word);
 }
 
+/* --- who called --- */
+
+static bool caller_word(const struct key_sample *k, __u64 *word)
+{
+	struct object_name name;
+
+	return report_caller(k->r->opts.symbols, k->r->opts.tasks, k->ev, &name) &&
+	       name_word(k->r, name.name, name.mangled, word);
+}
+
+static bool stack_word(const struct key_sample *k, __u64 *word)
+{
+	char text[REPORT_STACK];
+
+	return report_stack(k->r->opts.symbols, k->r->opts.tasks, k->ev, text, sizeof(text)) &&
+	       text_word(k->r, text, word);
+}
+
 /* --- the address of the data --- */
 
 static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)

@@ -28,6 +28,17 @@ int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct
 	return ret;
 }
 
+int report_check_chains(const enum label *keys, unsigned int n, const struct trace_info *info,
+			const char *file, struct err *err)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (label_info[keys[i]].flags & KEY_CHAINS && !trace_has_chains(info))
+			return err_set(err, -ENODATA,
+				       "--by %s: %s has no call chains; record with -g",
+				       label_info[keys[i]].name, file);
+	return 0;
+}
+
 unsigned int report_keys_flags(const enum label *keys, unsigned int n)
 {
 	unsigned int flags = 0;

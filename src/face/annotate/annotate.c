@@ -9,7 +9,8 @@
 #include <ibscope/op_fields.h>
 #include <math.h>
 
-#define OTHERS_MAX 8 /* maximum number of files named in a message */
+#define CALLERS_VALID 100 /* latencies: those of fewer samples say little */
+#define OTHERS_MAX    8	  /* maximum number of files named in a message */
 
 /* X(COLUMN, "name", digits, COLUMN_*, value of sums `s`, "meaning") */
 #define COLUMNS(X)                                                                              \
@@ -47,7 +48,9 @@ struct annotate *annotate_new(const struct annotate_opts *opts)
 static void free_function(struct annotate_function *f)
 {
 	free(f->sums);
+	free(f->callers);
 	u64_map_free(&f->of);
+	u64_map_free(&f->caller_of);
 }
 
 void annotate_free(struct annotate *a)
@@ -61,6 +64,7 @@ void annotate_free(struct annotate *a)
 	free(a->row);
 	free(a->function);
 	intern_free(&a->names);
+	intern_free(&a->callers);
 	intern_free(&a->paths);
 	u64_map_free(&a->named);
 	free(a);
@@ -94,12 +98,33 @@ static void add_wait(struct annotate_sums *s, const struct report_wait *w)
 	s->hitm += w->hitm ? w->cycles : 0;
 }
 
-static void add_sums(struct annotate_sums *s, const struct annotate *a,
-		     const struct trace_event *ev)
+static void add_caller(struct annotate *a, struct annotate_function *f,
+		       const struct trace_event *ev, __u64 cycles)
+{
+	struct object_name name = { 0 };
+	__u32 key = 0, i;
+
+	if (report_caller(a->opts.symbols, a->opts.tasks, ev, &name))
+		key = 1 + intern_get(&a->callers, name.mangled ?: name.name);
+	i = u64_map_get(&f->caller_of, key);
+	if (i == U64_MAP_NONE) {
+		i = f->n_callers++;
+		array_reserve_zero(f->callers, f->callers_room, f->n_callers);
+		u64_map_put(&f->caller_of, key, i);
+		f->callers[i] =
+			(struct annotate_caller){ .name = name.name, .mangled = name.mangled };
+	}
+	f->callers[i].samples++;
+	f->callers[i].cycles += cycles;
+}
+
+/* Return: the miss cycles of the sample. */
+static __u64 add_sums(struct annotate_sums *s, const struct annotate *a,
+		      const struct trace_event *ev)
 {
 	const struct ibs_op_sample *op = &ev->sample.op;
+	struct report_wait w = { 0 };
 	enum report_unit unit;
-	struct report_wait w;
 	__u64 period, yes;
 
 	s->samples++;
@@ -108,6 +133,8 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;
 		add_wait(s, &w);
+	} else {
+		w.cycles = 0;
 	}
 	if (ibs_op_field(op, IBS_OP_FIELD_DC_L1TLB_MISS, &yes)) {
 		s->accesses++;
@@ -117,6 +144,7 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 		s->branches++;
 		s->mispredicted += yes;
 	}
+	return w.cycles;
 }
 
 static struct annotate_function *function_of(struct annotate *a, __u32 name,
@@ -168,6 +196,7 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 	struct symbol_code code;
 	struct symbol sym;
 	__u32 i, name = 0;
+	__u64 cycles;
 
 	if (ev->kind != TRACE_SAMPLE_OP) {
 		a->fetches += ev->kind == TRACE_SAMPLE_FETCH;
@@ -196,7 +225,9 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 		u64_map_put(&f->of, code.at, i);
 	}
 	add_sums(&f->sums[i], a, ev);
-	add_sums(&f->total, a, ev);
+	cycles = add_sums(&f->total, a, ev);
+	if (trace_has_chains(a->opts.info))
+		add_caller(a, f, ev, cycles);
 }
 
 /* Functions of the requested object first, then by cost. */
@@ -346,6 +377,24 @@ static void keep_first_name(struct annotate *a)
 	a->n_functions = kept;
 }
 
+bool annotate_callers_by_cycles(const struct annotate *a)
+{
+	const struct annotate_sums *total = &a->function[0].total;
+
+	return total->valid >= CALLERS_VALID && total->cycles;
+}
+
+static int compare_callers(const void *pa, const void *pb, void *arg)
+{
+	const struct annotate_caller *a = pa, *b = pb;
+
+	if (annotate_callers_by_cycles(arg) && a->cycles != b->cycles)
+		return a->cycles > b->cycles ? -1 : 1;
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	return strcmp(a->name ?: "", b->name ?: "");
+}
+
 int annotate_finish(struct annotate *a, struct err *err)
 {
 	const struct symbol_code *code;
@@ -357,6 +406,9 @@ int annotate_finish(struct annotate *a, struct err *err)
 		return refuse_name(a, err);
 	qsort_r(a->function, a->n_functions, sizeof(*a->function), compare, (void *)a->opts.object);
 	keep_first_name(a);
+	if (a->function[0].n_callers)
+		qsort_r(a->function[0].callers, a->function[0].n_callers,
+			sizeof(struct annotate_caller), compare_callers, a);
 	code = &a->function[0].code;
 	for (size_t i = 1; i < a->n_functions; i++)
 		a->namesakes += a->function[i].total.samples;

@@ -38,13 +38,22 @@ struct annotate_row {
 	const struct inlined *inlined;	  /* NULL: of the function itself */
 };
 
+/* A function that called another one. */
+struct annotate_caller {
+	const char *name, *mangled; /* as long as the symbols; NULL: no call chain says it */
+	__u64 samples, cycles;	    /* of the function that it called */
+};
+
 /* A function with the requested name. */
 struct annotate_function {
 	struct symbol_code code;
 	struct annotate_sums total, *sums;
-	size_t n, room;	   /* of sums: addresses with samples */
-	struct u64_map of; /* address to index in sums */
-	__u32 name;	   /* in annotate.names */
+	size_t n, room;			 /* of sums: addresses with samples */
+	struct u64_map of;		 /* address to index in sums */
+	struct annotate_caller *callers; /* most expensive first, after annotate_finish() */
+	size_t n_callers, callers_room;
+	struct u64_map caller_of; /* by number of the name in annotate.callers + 1; 0: unknown */
+	__u32 name;		  /* in annotate.names */
 	__u32 next; /* of that name, in annotate.function before annotate_finish(), or U64_MAP_NONE */
 };
 
@@ -63,7 +72,8 @@ struct annotate {
 	struct annotate_opts opts;
 	struct annotate_function *function; /* most expensive first, after annotate_finish() */
 	size_t n_functions, room;
-	struct intern names; /* of functions with samples */
+	struct intern names;   /* of functions with samples */
+	struct intern callers; /* mangled names of those that called them */
 	const char *
 		inlined_into; /* as long as function[0] is none: one with the requested name inlined */
 	struct u64_map named; /* the last function with a name */
@@ -91,6 +101,9 @@ void annotate_add(struct annotate *a, const struct trace_event *ev);
  * too large, -ENODATA its code cannot be read.
  */
 int annotate_finish(struct annotate *a, struct err *err);
+
+/* Are the shares of callers those of miss cycles? Otherwise of samples. */
+bool annotate_callers_by_cycles(const struct annotate *a);
 
 /* The value of a column, shares as fractions; NAN: unknown. @total: sums of the function */
 double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,

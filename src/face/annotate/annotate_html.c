@@ -145,7 +145,8 @@ static void put_fact(FILE *f, const char *text)
 static void put_head(const struct page *p, const struct report_head *h)
 {
 	const struct annotate *a = p->a;
-	char text[256], *kinds;
+	char text[256], callers[8192], *kinds;
+	int n;
 	FILE *types;
 	size_t size;
 
@@ -159,6 +160,11 @@ static void put_head(const struct page *p, const struct report_head *h)
 	fputs("</p>\n<p class=\"facts\">", p->f);
 	annotate_attribution(a, text, sizeof(text));
 	put_fact(p->f, text);
+	if (a->function[0].n_callers) {
+		n = snprintf(callers, sizeof(callers), "called by ");
+		annotate_callers(a, callers + n, sizeof(callers) - n);
+		put_fact(p->f, callers);
+	}
 	if (a->n_functions > 1) {
 		snprintf(text, sizeof(text), "%zu other functions of this name",
 			 a->n_functions - 1);

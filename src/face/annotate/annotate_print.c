@@ -8,11 +8,13 @@
 
 #include <math.h>
 
-#define CODE_MIN 40 /* minimum width of the code */
-#define FIGURES	 4  /* columns before the code, unless others are chosen */
-#define GAP	 2
-#define AROUND	 4 /* instructions shown before and after one with samples */
-#define LINE_MAX 1024
+#define CODE_MIN      40 /* minimum width of the code */
+#define FIGURES	      4	 /* columns before the code, unless others are chosen */
+#define GAP	      2
+#define AROUND	      4 /* instructions shown before and after one with samples */
+#define LINE_MAX      1024
+#define CALLERS	      5 /* that are named */
+#define CALLERS_BYTES (CALLERS * LINE_MAX)
 
 typedef unsigned long long ull;
 
@@ -49,6 +51,36 @@ void annotate_attribution(const struct annotate *a, char *buf, size_t size)
 		      TEXT_COUNT(a->elsewhere), TEXT_COUNT(a->inexact));
 	if (a->fetches)
 		snprintf(buf + n, size - n, " + %s of fetches", TEXT_COUNT(a->fetches));
+}
+
+static double caller_share(const struct annotate *a, const struct annotate_caller *c)
+{
+	return annotate_callers_by_cycles(a) ? (double)c->cycles / total_of(a)->cycles
+					     : (double)c->samples / total_of(a)->samples;
+}
+
+void annotate_callers(const struct annotate *a, char *buf, size_t size)
+{
+	const struct annotate_function *fn = &a->function[0];
+	double rest = 0;
+	size_t n = 0;
+
+	*buf = 0;
+	for (size_t i = 0; i < fn->n_callers; i++) {
+		const struct annotate_caller *c = &fn->callers[i];
+		const double share = caller_share(a, c);
+
+		if (i < CALLERS || fn->n_callers == CALLERS + 1)
+			n += snprintf(buf + n, size - n, "%s%.600s %.0f %%", n ? ", " : "",
+				      c->name ?: "[unknown]", 100 * share);
+		else
+			rest += share;
+	}
+	if (fn->n_callers > CALLERS + 1)
+		n += snprintf(buf + n, size - n, ", %zu others %.0f %%", fn->n_callers - CALLERS,
+			      100 * rest);
+	snprintf(buf + n, size - n, " of %s",
+		 annotate_callers_by_cycles(a) ? "miss cycles" : "samples");
 }
 
 const char *annotate_data(const struct annotate_row *r, char *buf, size_t size)
@@ -293,7 +325,7 @@ static void put_function(FILE *f, const struct annotate *a)
 {
 	const struct annotate_function *fn = &a->function[0];
 	const struct symbol_code *code = &fn->code;
-	char text[256];
+	char text[256], callers[CALLERS_BYTES];
 
 	report_print_line(f, "function  %s of %s, 0x%llx to 0x%llx, %llu bytes", code->name,
 			  code->dso, (ull)code->start, (ull)(code->start + code->size),
@@ -306,6 +338,10 @@ static void put_function(FILE *f, const struct annotate *a)
 									     : "");
 	annotate_attribution(a, text, sizeof(text));
 	fprintf(f, "found     %s\n", text);
+	if (fn->n_callers) {
+		annotate_callers(a, callers, sizeof(callers));
+		report_print_line(f, "called by %s", callers);
+	}
 }
 
 static const struct annotate_row *hottest_of(const struct annotate *a)
@@ -420,6 +456,27 @@ static void put_others(struct json_writer *w, const struct annotate *a)
 	json_end(w);
 }
 
+static void put_callers(struct json_writer *w, const struct annotate *a)
+{
+	const struct annotate_function *fn = &a->function[0];
+
+	json_begin_array(w, "callers");
+	for (size_t i = 0; i < fn->n_callers; i++) {
+		const struct annotate_caller *c = &fn->callers[i];
+
+		json_begin_object(w, NULL);
+		json_put_text(w, "function", c->name);
+		json_put_text(w, "mangled", c->mangled);
+		json_put_u64(w, "samples", c->samples);
+		json_put_double(w, "sample_share", (double)c->samples / total_of(a)->samples);
+		json_put_double(w, "share",
+				total_of(a)->cycles ? (double)c->cycles / total_of(a)->cycles
+						    : (double)NAN);
+		json_end(w);
+	}
+	json_end(w);
+}
+
 static void put_attribution(struct json_writer *w, const struct annotate *a)
 {
 	json_begin_object(w, "attribution");
@@ -445,6 +502,7 @@ void annotate_print_json(FILE *f, const struct annotate_print *p, const struct a
 	json_put_u64(&w, "size", code->size);
 	put_others(&w, a);
 	put_attribution(&w, a);
+	put_callers(&w, a);
 	type_kinds_put(&w, a->types);
 	json_begin_array(&w, "instructions");
 	for (size_t i = 0; i < a->n; i++)

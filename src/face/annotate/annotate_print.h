@@ -29,7 +29,8 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
  * annotate_print_json() - one object; null is what is not known
  *
  * The head of report_print(), then function, object, start, size, others [{object, start, samples}],
- * attribution {function, namesakes, elsewhere, inexact, fetches}, which add up to all selected samples, instructions
+ * attribution {function, namesakes, elsewhere, inexact, fetches}, which add up to all selected samples, callers
+ * [{function, mangled, samples, sample_share, share}], instructions
  * [{address, bytes, inside, text, file, line, type, field, type_found, inlined [{function, mangled, call_file, call_line}],
  * column}], total {column}.
  */

@@ -8,6 +8,9 @@
 /* Where all selected samples are, in words. */
 void annotate_attribution(const struct annotate *a, char *buf, size_t size);
 
+/* Who called the function, with shares, in words. Only with call chains. */
+void annotate_callers(const struct annotate *a, char *buf, size_t size);
+
 /* The type and field of an instruction, in words: "" if they are not known. May be in @buf. */
 const char *annotate_data(const struct annotate_row *r, char *buf, size_t size);
 

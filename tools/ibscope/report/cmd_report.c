@@ -133,6 +133,9 @@ static int open_all(struct report_cmd *c, struct err *err)
 	if (c->folds && !trace_has_chains(info))
 		return err_set(err, -ENODATA, "--folded: %s has no call chains; record with -g",
 			       recorded_name(&c->in.input));
+	ret = report_check_chains(c->opts.by, c->opts.n_by, info, recorded_name(&c->in.input), err);
+	if (ret)
+		return ret;
 	c->opts.tasks = c->in.tasks;
 	c->opts.symbols = c->in.symbols;
 	if (c->folds) {
