@@ -12,6 +12,7 @@
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
 /* A struct ibs_record_extra follows, with these members set. */
 const volatile bool cfg_stacks = false;
+const volatile bool cfg_task_pt_regs = false;  /* bpf_task_pt_regs() */
 const volatile bool cfg_stacks_kernel = false; /* the event has PERF_SAMPLE_CALLCHAIN */
 const volatile bool cfg_slabs = false;
 
@@ -83,7 +84,22 @@ static __always_inline __s32 chain_id(void *ctx, __u64 flags)
 }
 
 #define CODE_IS_USER(ctx) ((ctx)->regs.cs & 3)
-#define CODE_64		  0x33 /* segment of 64-bit code in user space */
+#define CODE_IS_64(cs)	  (((cs)&0xffff) == 0x33) /* segment of 64-bit code in user space */
+
+/* With the registers that the task had when it entered the kernel. */
+static __always_inline void put_entry_stack_top(struct ibs_record_extra *out)
+{
+	const struct pt_regs *regs;
+	__u64 cs = 0, sp = 0;
+
+	if (!cfg_task_pt_regs || out->user < 0)
+		return;
+	regs = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	bpf_probe_read_kernel(&cs, sizeof(cs), &regs->cs);
+	bpf_probe_read_kernel(&sp, sizeof(sp), &regs->rsp);
+	if (CODE_IS_64(cs))
+		put_stack_top(out, sp);
+}
 
 /*
  * Walk the stack by frame pointers, now that the sample is selected. The driver passes the registers
@@ -106,7 +122,9 @@ static __always_inline void put_stacks(struct ibs_record_extra *out, const struc
 		out->callers = chain_id(s->ctx, BPF_F_USER_STACK | 1);
 	else
 		out->user = chain_id(s->ctx, BPF_F_USER_STACK);
-	if (ctx->regs.cs == CODE_64)
+	if (!user)
+		put_entry_stack_top(out);
+	else if (CODE_IS_64(ctx->regs.cs))
 		put_stack_top(out, ctx->regs.rsp);
 }
 

@@ -65,7 +65,7 @@ struct ibs_record_extra {
 	__u32 zero;
 	/* slab cache of the data address: ibs_slab.id, with flags below it; 0: none */
 	__u64 slab;
-	/* of a task interrupted in user space, from the stack pointer up; 0: cannot be an address of code */
+	/* of the stack in user space, from the stack pointer up; 0: unknown, or not an address of code */
 	__u64 top[IBS_STACK_TOP];
 };
 _Static_assert(sizeof(struct ibs_record_extra) == 56, "ibs_record_extra has implicit padding");

@@ -43,6 +43,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
 	cfg->cfg_stacks_kernel = opts->kernel_stacks;
+	cfg->cfg_task_pt_regs = s->features.task_pt_regs;
 	cfg->cfg_slabs = opts->slabs;
 	if (opts->slabs) {
 		cfg->cfg_vmemmap = kernel_symbol("vmemmap_base");

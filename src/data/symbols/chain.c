@@ -39,9 +39,9 @@ static unsigned int insert(struct chain_frame *frames, unsigned int n, unsigned 
 }
 
 /* Programs of 32 bits have neither these words nor code that could be followed. */
-static bool is_64_bit(const struct trace_sample *s)
+static bool is_64_bit(const struct trace_sample *s, __u64 user)
 {
-	if (!s->top || s->ip >> 32)
+	if (!s->top || user >> 32)
 		return true;
 	for (unsigned int i = 0; i < IBS_STACK_TOP; i++)
 		if (s->top[i])
@@ -55,10 +55,10 @@ static unsigned int add_caller(struct symbols *symbols, const struct tasks *task
 			       unsigned int n, unsigned int at)
 {
 	const struct trace_sample *s = &ev->sample;
-	const bool interrupted = !at, exact = !interrupted || frames[0].addr != s->ip;
-	const struct caller c = symbols_caller(symbols, tasks, ev, frames[at].addr,
-					       at + 1 < n ? frames[at + 1].addr + 1 : 0,
-					       interrupted ? s->top : NULL, exact);
+	const bool exact = at || frames[0].addr != s->ip;
+	const struct caller c =
+		symbols_caller(symbols, tasks, ev, frames[at].addr,
+			       at + 1 < n ? frames[at + 1].addr + 1 : 0, s->top, exact);
 
 	if (c.kind == CALLER_WALKED)
 		return n;
@@ -91,11 +91,11 @@ unsigned int chain_frames(struct symbols *symbols, const struct tasks *tasks,
 	const struct trace_sample *s = &ev->sample;
 	unsigned int n = chain_walked(s, frames), at = 0;
 
-	if (!s->n_stack || !s->has_task || !is_64_bit(s))
+	if (!s->n_stack || !s->has_task)
 		return n;
 	while (at < n && frames[at].kernel)
 		at++;
-	if (at < n)
+	if (at < n && is_64_bit(s, frames[at].addr))
 		n = add_caller(symbols, tasks, ev, frames, n, at);
 	if (!at && s->has_ip && !s->kernel)
 		n = begin_at_op(symbols, tasks, ev, frames, n);

@@ -15,6 +15,7 @@ struct kernel_features {
 	bool direct_read;     /* kfuncs to read the sample in place (v6.2) */
 	bool ancestor_helper; /* bpf_get_current_ancestor_cgroup_id() for perf_event programs */
 	bool task_btf;	      /* bpf_get_current_task_btf() for perf_event programs (v5.11) */
+	bool task_pt_regs;    /* bpf_task_pt_regs() for perf_event programs (v5.15) */
 	bool perf_link;	      /* bpf_link for perf events (v5.15) */
 	bool memcg_charge; /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
 	bool syscall_prog; /* BPF_PROG_TYPE_SYSCALL (v5.14) */

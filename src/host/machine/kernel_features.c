@@ -177,6 +177,7 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 	f->ancestor_helper =
 		has_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_ancestor_cgroup_id);
 	f->task_btf = has_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_task_btf);
+	f->task_pt_regs = has_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs);
 	f->syscall_prog = libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) > 0;
 	/* the helper is as old as charging the cgroup; libbpf tests for it in the same way */
 	f->memcg_charge = has_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns);
