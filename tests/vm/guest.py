@@ -492,7 +492,7 @@ def run_guests(args, make, programs=('work',), tools=(), again=0):
     report = Report()
     try:
         for name in programs:
-            subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, name),
+            subprocess.run(['cc', '-static', '-O1', *['-fno-omit-frame-pointer'] * (name == 'callers'), '-pthread', '-o', os.path.join(work, name),
                             os.path.join(HERE, name + '.c')], check=True)
         for name in 'ibs_decode', 'trace_cat':
             shutil.copy(os.path.join(args.build, 'tests/unit', name), work)

@@ -173,14 +173,29 @@ def check_stacks(guest, name):
     pid = guest.facts.workers['s'].pid
     text = [(e['start'], e['start'] + e['len']) for e in events
             if e['kind'] == 'mmap' and e['tgid'] == pid]
+    samples = [e for e in samples if e['tgid'] == pid]     # those of kernel threads have no chain of user space
     with_stack = [e for e in samples if len(e['stack']) > 1]
-    need(len(with_stack) > 0.9 * len(samples), '%d of %d have a stack' % (len(with_stack), len(samples)))
+    need(len(with_stack) > 0.9 * len(samples) > 0, '%d of %d have a stack' % (len(with_stack), len(samples)))
     user = [e['stack'][e['stack'].index(USER) + 1] for e in with_stack
             if e['tgid'] == pid and USER in e['stack'][:-1]]
     known = [a for a in user if any(low <= a < high for low, high in text)]
     need(len(known) > 0.9 * len(user) > 0, '%d of %d are in %s' % (len(known), len(user), text))
     return '%d stacks of %d samples, %d of %d in the text of the process' % (
         len(with_stack), len(samples), len(known), len(user))
+
+
+def check_callers(guest, name):
+    """leaf() has no frame, and is called by scan() three times as often as by query()."""
+    chains = collections.Counter()
+    for line in guest.stdout(name + '-folded').splitlines():
+        stack, n = line.rsplit(' ', 1)
+        if ';leaf' in stack and '_[k]' not in stack:
+            chains[stack.split(';leaf')[0].rsplit(';', 1)[1]] += int(n)
+    n = sum(chains.values())
+    need(n > 100, chains)
+    need(chains['scan'] + chains['query'] > 0.9 * n, chains)
+    need(0.6 < chains['scan'] / (chains['scan'] + chains['query']) < 0.9, chains)
+    return str(dict(chains))
 
 
 def check_slabs(guest, name, can):
@@ -249,6 +264,9 @@ def scenarios(guest, brief=False):
     guest.check('hist --by slab', check_by_slab, guest, 'by-slab', period, slabs)
     record('record-stacks', '-g --slabs' if slabs else '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
+    guest.do('run record-callers ibscope record -g -c 100000 -o $O/record-callers.data -- callers 60000\n'
+             'run record-callers-folded ibscope report --folded samples $O/record-callers.data')
+    guest.check('record -g: callers of a function without a frame', check_callers, guest, 'record-callers')
     guest.check('record --slabs', check_slabs, guest, 'record-stacks', slabs)
     if slabs:
         guest.do('kill $F')
