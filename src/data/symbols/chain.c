@@ -74,7 +74,9 @@ static unsigned int begin_at_op(struct symbols *symbols, const struct tasks *tas
 {
 	const __u64 op = ev->sample.ip, walked = frames[0].addr;
 
-	if (op == walked)
+	/* both functions must be known */
+	if (op == walked || !symbols_same_function(symbols, tasks, ev, op, op) ||
+	    !symbols_same_function(symbols, tasks, ev, walked, walked))
 		return n;
 	if (n > 1 && symbols_same_function(symbols, tasks, ev, op, frames[1].addr) &&
 	    !symbols_same_function(symbols, tasks, ev, op, walked))
