@@ -236,6 +236,44 @@ static void test_weight(void **unused)
 	}
 }
 
+/* What another user of the PMU took away is estimated from the rest; counts of samples stay as they are. */
+static void test_shared(void **unused)
+{
+	struct series s = {
+		.samples = 4, .valid = 4, .sum = 400, .ops = 4000, .cycles = 400000, .hitm = 12000
+	};
+	struct group g = { .n_series = 1,
+			   .series = &s,
+			   .tlb = { .l2_miss = 2, .l2_miss_ops = 2000 } };
+	const struct snapshot older = { .pmu = { .enabled_ns = 1000, .running_ns = 1000 } };
+	struct snapshot newer = { .n_groups = 1,
+				  .groups = &g,
+				  .pmu = { .enabled_ns = 3000, .running_ns = 1500 } };
+	struct snapshot diff;
+
+	(void)unused;
+	snapshot_diff(&newer, &older, &diff);
+	assert_int_equal(diff.groups[0].series[0].samples, 4);
+	assert_int_equal(diff.groups[0].series[0].sum, 400);
+	assert_int_equal(diff.groups[0].series[0].ops, 16000);
+	assert_int_equal(diff.groups[0].series[0].cycles, 1600000);
+	assert_int_equal(diff.groups[0].series[0].hitm, 48000);
+	assert_int_equal(diff.groups[0].tlb.l2_miss, 2);
+	assert_int_equal(diff.groups[0].tlb.l2_miss_ops, 8000);
+	snapshot_free(&diff);
+	newer.pmu.running_ns = 3000;
+	snapshot_diff(&newer, &older, &diff);
+	assert_int_equal(diff.groups[0].series[0].ops, 4000);
+	snapshot_free(&diff);
+	/* where the ops are unknown, they stay so, and shares are of latencies */
+	newer.pmu.running_ns = 2000;
+	s.ops = s.cycles = 0;
+	snapshot_diff(&newer, &older, &diff);
+	assert_int_equal(diff.groups[0].series[0].cycles, 0);
+	assert_int_equal(diff.groups[0].series[0].hitm, 12000);
+	snapshot_free(&diff);
+}
+
 static int set_up(void **unused)
 {
 	(void)unused;
@@ -259,7 +297,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences),
 					    cmocka_unit_test(test_new_owner),
-					    cmocka_unit_test(test_weight) };
+					    cmocka_unit_test(test_weight),
+					    cmocka_unit_test(test_shared) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -17,6 +17,7 @@
 #include "event/cpu.h"
 #include "base/err.h"
 #include "doctor/l3_latency.h"
+#include "perf/perf.h"
 #include "event/event.h"
 #include "ibs_tree.h"
 
@@ -409,6 +410,50 @@ static void test_l3_latency(void **state)
 	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), -EINVAL);
 }
 
+static void put_process(const char *pid, const char *comm, const char *target)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	put_file(path, comm);
+	snprintf(path, sizeof(path), "/proc/%s/fd/", pid);
+	put_dir(path);
+	snprintf(path, sizeof(path), "%s/proc/%s/fd/0", root, pid);
+	assert_int_equal(symlink("/dev/null", path), 0);
+	snprintf(path, sizeof(path), "%s/proc/%s/fd/7", root, pid);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+/* Who else may use the PMU. */
+static void test_users(void **state)
+{
+	char text[256], small[16], pid[8];
+
+	(void)state;
+	assert_int_equal(perf_users(root, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	put_process("12", "perf\n", "anon_inode:[perf_event]");
+	put_process("13", "bash\n", "anon_inode:[eventpoll]");
+	put_process("14", "cat\n", "anon_inode:[perf_event]x");
+	put_file("/proc/stat", "");
+	assert_int_equal(perf_users(root, text, sizeof(text)), 1);
+	assert_string_equal(text, "perf (12)");
+	put_process("15", "AMD\x1b[1m\n", "anon_inode:[perf_event]");
+	assert_int_equal(perf_users(root, text, sizeof(text)), 2);
+	assert_non_null(strstr(text, "perf (12)"));
+	assert_non_null(strstr(text, "AMD\\x1b[1m (15)"));
+	put_dir("/sys/module/damon_ibs/");
+	for (int i = 20; i < 26; i++) {
+		snprintf(pid, sizeof(pid), "%d", i);
+		put_process(pid, "x\n", "anon_inode:[perf_event]");
+	}
+	assert_int_equal(perf_users(root, text, sizeof(text)), 9);
+	assert_non_null(strstr(text, "DAMON (module damon_ibs), "));
+	assert_non_null(strstr(text, ", 5 more"));
+	perf_users(root, small, sizeof(small));
+	assert_int_equal(strlen(small), sizeof(small) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,7 +462,7 @@ int main(void)
 		T(test_malformed),   T(test_unreadable),
 		T(test_why_missing), cmocka_unit_test(test_cpu),
 		T(test_cgroup),	     T(test_cgroup_without_mountinfo),
-		T(test_l3_latency),
+		T(test_l3_latency),  T(test_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,7 +279,7 @@ def check_sampled(lines, guest):
 
 def check_shared(guest, name, period):
     err = guest.read(name + '.err')
-    need('shares the PMU; sampling pauses' in err and 'the PMU is no longer shared' in err, err)
+    need(re.search(r'shares the PMU \(.*perf \(\d+\).*\); sampling pauses', err) and 'the PMU is no longer shared' in err, err)
     before, after = json.loads(guest.read(name + '.alone')), json.loads(guest.stdout(name))
     need(None not in (before['unseen'], after['unseen']), 'unseen: %s' % [before, after])
     lines = [x for x in guest.lines.get(period, ()) if x.maxcnt == period]

@@ -251,6 +251,25 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->ops -= older->ops;
 }
 
+/* What happened while another user had the PMU was like the rest of the interval. */
+static void group_scale(struct group *g, const struct pmu_state *pmu)
+{
+	const double f = pmu->running_ns ? (double)pmu->enabled_ns / pmu->running_ns : 1;
+
+	for (size_t i = 0; f > 1 && i < g->n_series; i++) {
+		struct series *s = &g->series[i];
+
+		if (s->cycles)
+			s->hitm = llround(s->hitm * f);
+		s->cycles = llround(s->cycles * f);
+		s->ops = llround(s->ops * f);
+	}
+	if (f > 1) {
+		g->tlb.l2_hit_ops = llround(g->tlb.l2_hit_ops * f);
+		g->tlb.l2_miss_ops = llround(g->tlb.l2_miss_ops * f);
+	}
+}
+
 void group_weigh(struct group *g, const struct pmu_state *pmu)
 {
 	const double weight = pmu->tags_known && pmu->tag_n ? (double)pmu->tag_ops / pmu->tag_n : 0;
@@ -268,6 +287,7 @@ void group_weigh(struct group *g, const struct pmu_state *pmu)
 		g->tlb.l2_hit_ops = llround(g->tlb.l2_hit * weight);
 		g->tlb.l2_miss_ops = llround(g->tlb.l2_miss * weight);
 	}
+	group_scale(g, pmu);
 }
 
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)

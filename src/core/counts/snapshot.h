@@ -139,7 +139,10 @@ struct hist_info {
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 		   struct snapshot *out);
 
-/* Estimate the ops of a group's samples from the tags of the interval, if unknown. */
+/*
+ * Estimate the ops of a group's samples from the tags of the interval, if unknown, and scale estimates up
+ * by the time that another user had the PMU. Once for each interval.
+ */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
 
 /**

@@ -4,6 +4,7 @@
 
 #include "base/exit_status.h"
 #include "cgroup/container.h"
+#include "perf/perf.h"
 #include "select/selection.h"
 #include "base/text.h"
 
@@ -180,6 +181,7 @@ bool sampling_warn_other(const struct snapshot *interval)
 void session_warn(struct session *s, unsigned int n, const struct snapshot *interval)
 {
 	struct running *r = &s->running[n];
+	char users[256];
 
 	if (interval->pmu.throttled && !r->warned_throttled) {
 		r->warned_throttled = true;
@@ -190,9 +192,11 @@ void session_warn(struct session *s, unsigned int n, const struct snapshot *inte
 		r->warned_shared = true;
 		log_warn(
 			"the event was on the PMU %.1f%% of the time: another user of %s shares it "
-			"(perf, another ibscope); the number of missed samples is unknown",
+			"(%s); estimates are scaled up, and the number of missed samples is "
+			"unknown",
 			100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns,
-			s->setup->event[n].spec->pmu);
+			s->setup->event[n].spec->pmu,
+			perf_users("", users, sizeof(users)) ? users : "perf, another ibscope");
 	}
 	if (!r->warned_other)
 		r->warned_other = sampling_warn_other(interval);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cgroup/container.h"
 #include "counts/counts.h"
+#include "perf/perf.h"
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
@@ -173,12 +174,13 @@ static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
 	struct err err;
 	__u64 off = pmu->enabled_ns - pmu->running_ns;
 	bool shared = off > e->off_pmu_ns + SHARED_MIN_NS;
+	char users[256];
 
 	if (shared && !e->shared) {
 		e->status.pmu_shared++;
-		log_warn("another user of %s (perf, another ibscope) shares the PMU; sampling "
-			 "pauses during its turns",
-			 opened(e)->spec->pmu);
+		log_warn("another user of %s shares the PMU (%s); sampling pauses during its turns",
+			 opened(e)->spec->pmu,
+			 perf_users("", users, sizeof(users)) ? users : "perf, another ibscope");
 	} else if (!shared && e->shared) {
 		log_info("the PMU is no longer shared");
 		if (sampler_pmu_alone(opened(e)->sampler, &err))

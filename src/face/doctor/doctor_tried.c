@@ -11,6 +11,7 @@
 #include "base/trusted_dir.h"
 #include "cgroup/cgroup.h"
 #include "cgroup/container.h"
+#include "perf/perf.h"
 
 /* --- checks: environment --- */
 
@@ -243,6 +244,7 @@ static void check_attach(struct doctor *d, struct doctor_result *r)
 static void check_other_user(struct doctor *d, struct doctor_result *r)
 {
 	uint64_t percent;
+	char users[256];
 
 	if (doctor_not_tried(d, r))
 		return;
@@ -267,6 +269,9 @@ static void check_other_user(struct doctor *d, struct doctor_result *r)
 		   "a test event ran only %" PRIu64
 		   " %% of the time: another ibs_op user is active, and a CPU has one IBS",
 		   percent);
+	if (perf_users(d->root, users, sizeof(users)))
+		doctor_put(r->why + strlen(r->why), sizeof(r->why) - strlen(r->why),
+			   "; performance events are in use by %s", users);
 }
 
 /* Required for estimates under a hardware filter. */

@@ -100,7 +100,9 @@ static void print_pmu(FILE *f, const struct pmu_state *pmu)
 		fprintf(f, "CPUs: %s went offline, %s came online\n", TEXT_COUNT(pmu->went),
 			TEXT_COUNT(pmu->came));
 	if (pmu->running_ns < pmu->enabled_ns)
-		fprintf(f, "PMU share: %.1f %% of the time; another user has the rest\n",
+		fprintf(f,
+			"PMU share: %.1f %% of the time; another user has the rest, and estimates "
+			"are scaled up\n",
 			100.0 * pmu->running_ns / pmu->enabled_ns);
 }
 

@@ -36,6 +36,16 @@ int perf_open_clock(unsigned int cpu);
  */
 int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *event);
 
+/**
+ * perf_users() - name who else may use the PMU
+ * @root: prefix of the file system, "" for the real one
+ * @buf:  "perf (12), AMDuProfCLI-bin (34)": processes with performance events, of whatever PMU, that
+ *	  this one may look at, and users in the kernel that are known; "" if there are none
+ *
+ * Reads the files of all processes. Return: how many there are.
+ */
+unsigned int perf_users(const char *root, char *buf, size_t size);
+
 /* Ring buffer of a perf event (perf_event_open(2)). */
 
 /* Map @pages for records, a power of two. Return: NULL with errno; EPERM: above the mlock limit. */
