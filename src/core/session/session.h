@@ -216,6 +216,14 @@ const char *session_cgroup_name(void *arg, __u64 id, enum label l);
 /* Warn if groups had to be counted together. Return: whether. */
 bool sampling_warn_other(const struct snapshot *interval);
 
+/**
+ * sampling_rate_warning() - say if samples of an interval are too many, or are not delivered
+ * @period: 0: it varies
+ *
+ * The rate is not known before: it depends on what runs. Return: false if all is well.
+ */
+bool sampling_rate_warning(const struct snapshot *interval, __u64 period, char *text, size_t size);
+
 /* Warn, once each, about conditions that make an interval of an event incomplete. */
 void session_warn(struct session *s, unsigned int n, const struct snapshot *interval);
 

@@ -18,7 +18,7 @@ struct setup {
 struct running {
 	__u64 bound;	 /* cgroup that events are bound to; 0: none */
 	bool unbindable; /* the kernel cannot bind events */
-	bool warned_throttled, warned_shared, warned_other;
+	bool warned_throttled, warned_shared, warned_other, warned_rate;
 };
 
 struct session {
