@@ -215,6 +215,30 @@ class Report(unittest.TestCase):
                            for s in self.samples]
             self.check_rows(by, of_dump, samples)
 
+    def test_misses(self):
+        samples = [dict(s, miss=('primary', 'secondary')[s['dc_miss_no_mab_alloc']] if s.get('dc_miss') else None)
+                   for s in self.samples]
+        r = self.check_rows('op,miss', ['op', 'miss'], samples)
+        pairs = {tuple(row['labels'].values()) for row in r['rows']}
+        self.assertGreaterEqual(pairs, {('load', 'primary'), ('load', None), ('branch', None)})
+        # no recording has a load that joined a miss: make one of the first that missed, before its address in the file
+        packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'perf', '6.12-zen4-mem.data.zst')
+        data = bytearray(subprocess.run(['zstd', '-dqc', packed], capture_output=True, check=True).stdout)
+        path = os.path.join(self.dir.name, 'joined.data')
+        with open(path, 'wb') as f:
+            f.write(data)
+        load = next(s for s in map(json.loads, run('dump', '--json', path).stdout.splitlines())
+                    if s.get('ld_op') and s.get('dc_miss') and not s['st_op'])
+        address = int(load['dc_lin_ad'], 16).to_bytes(8, 'little')
+        latency = load['dc_miss_lat'].to_bytes(2, 'little')
+        at = [m.start() - 8 for m in re.finditer(re.escape(address), data) if data[m.start() - 4:m.start() - 2] == latency]
+        self.assertEqual(len(at), 1)
+        data[at[0] + 2] |= 1
+        with open(path, 'wb') as f:
+            f.write(data)
+        rows = {row['labels']['miss']: row for row in json.loads(run('report', '--json', '--by', 'miss', path).stdout)['rows']}
+        self.assertEqual((rows['secondary']['samples'], rows['secondary']['loads']), (1, 1))
+
     def test_prefetches(self):
         samples = [dict(s, prefetch=('none', 'software')[s['sw_pf']] if 'sw_pf' in s else None) for s in self.samples]
         r = self.check_rows('op,prefetch', ['op', 'prefetch'], samples)

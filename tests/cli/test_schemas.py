@@ -38,7 +38,7 @@ RECORDINGS = {
 # of perf: with mixed events, a frequency, mappings of data, and a pipe
 PERF_DATA = '5.10-zen2-opfetch', '6.12-zen4-mem', '6.12-zen4-mixed', '7.2-zen5-freq', '7.2-zen5-graph', '7.2-zen5-cgroups'
 KEYS = ('cgroup,container,pod,pid,tid,comm,cpu,ccx,node,mem_node,distance,mode,slab,symbol,src,op,dso,srcline,ip,page,phys_page,line',
-        'mapping,range,variable,offset,type,field,field_offset,field_size,space,page_size,prefetch,rank,host,region,omp_region,thread_role,event')
+        'mapping,range,variable,offset,type,field,field_offset,field_size,space,page_size,prefetch,miss,rank,host,region,omp_region,thread_role,event')
 COUNTED = 'cgroup,container,pod,pid,tid,comm,cpu,ccx,node,mem_node,distance,mode,src,op'
 # what is run on each recording, after its schema; it may refuse one without such samples
 EACH = [('report', 'report'), ('report', 'numa'), ('c2c', 'c2c'), ('hist', 'replay'), ('annotate', 'annotate'),

@@ -99,6 +99,8 @@ enum {
 	X(PAGE_SIZE, "page_size", 0, page_size_word, number_of, "size of the data's page, bytes") \
 	X(PREFETCH, "prefetch", KEY_OF_OP, prefetch_word, prefetch_of,                            \
 	  "software prefetch, or none; hardware prefetches are not ops, thus not sampled")        \
+	X(MISS, "miss", KEY_OF_OP, miss_word, miss_of,                                            \
+	  "primary: missed the L1 cache; secondary: joined a miss that was under way")            \
 	X(RANK, "rank", KEY_TASKS, rank_word, number_of, "MPI rank of the process")               \
 	X(HOST, "host", 0, host_word, text_of, "machine that recorded")                           \
 	X(REGION, "region", KEY_TASKS, region_word, text_of, "regions that the program named")    \

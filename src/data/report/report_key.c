@@ -224,6 +224,16 @@ static bool prefetch_word(const struct key_sample *k, __u64 *word)
 	return ibs_op_field(&k->ev->sample.op, IBS_OP_FIELD_SW_PF, word);
 }
 
+/* Of an access that missed the L1 cache: did it find a miss of its line under way? */
+static bool miss_word(const struct key_sample *k, __u64 *word)
+{
+	const struct ibs_op_sample *op = &k->ev->sample.op;
+	__u64 missed;
+
+	return ibs_op_field(op, IBS_OP_FIELD_DC_MISS, &missed) && missed &&
+	       ibs_op_field(op, IBS_OP_FIELD_DC_MISS_NO_MAB_ALLOC, word);
+}
+
 static bool mode_word(const struct key_sample *k, __u64 *word)
 {
 	const struct trace_sample *s = &k->ev->sample;
@@ -467,6 +477,11 @@ static const char *mode_of(const struct key_value *v)
 static const char *prefetch_of(const struct key_value *v)
 {
 	return v->word ? "software" : "none";
+}
+
+static const char *miss_of(const struct key_value *v)
+{
+	return v->word ? "secondary" : "primary";
 }
 
 static const char *kind_of(const struct key_value *v)
