@@ -509,7 +509,8 @@ static void test_few_samples(void **state)
 	table_free(&t);
 	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
 	assert_int_equal(count(text, "\033[2m"), 1);
-	assert_int_equal(count(text, "~"), 4); /* the row and the rest: cycles and share */
+	assert_int_equal(count(text, "~"),
+			 5); /* the row and the rest: cycles and share; the line below */
 	assert_non_null(strstr(text, "other (2)"));
 	free(text);
 	text = print(&m, &screen, &all, 1U << LABEL_CGROUP);
