@@ -5,6 +5,7 @@ stratum, estimates within their intervals, and intervals narrower than those of 
 """
 import json
 import os
+import re
 import sys
 
 import guest
@@ -33,27 +34,40 @@ def far_rows(line):
     return [s for s in line['series'] if s['labels']['src'] in FAR]
 
 
-def check_ledgers(g, name, period):
-    """Samples of the log say by their control MSR which stratum they belong to."""
-    seen, slices = [0, 0], [0, 0]
+def check_ledgers(g, name, period, seen):
+    """Of the full stratum the log has as many samples of this period; adds those of the miss stratum to `seen`."""
+    full, slices = 0, [0, 0]
     for line in lines(g, name):
         total = 0
         for i, s in enumerate(line['strata']):
             ledger = s['ledger']
-            lost = sum(ledger['filtered'].values()) + sum(ledger['lost'].values())
-            need(ledger['seen'] == ledger['aggregated'] + lost, '%s does not balance: %s' % (s['name'], ledger))
+            rest = sum(ledger['filtered'].values()) + sum(ledger['lost'].values())
+            need(ledger['seen'] == ledger['aggregated'] + rest, '%s does not balance: %s' % (s['name'], ledger))
             need(not ledger['lost'], '%s lost %s' % (s['name'], ledger['lost']))
-            seen[i] += ledger['seen']
             slices[i] += s['slices']
             total += ledger['seen']
+            full += ledger['seen'] * (i == 0)
+            seen[0] += ledger['seen'] * (i == 1)
         need(total == line['ledger']['seen'], 'the sum is %d, not %d' % (line['ledger']['seen'], total))
         need(sum(s['samples'] for s in line['series']) <= line['ledger']['aggregated'], 'too many samples in rows')
-    # the log's run has a period that most of its samples have, in this stratum or the other
-    rows, = (rows for rows in g.lines.values() if any(x.maxcnt == period for x in rows))
-    delivered = [int(x.text.split(',', 4)[3], 0) & oracle.L3MISSONLY > 0 for x in rows if not x.dropped]
-    full, miss = delivered.count(False), delivered.count(True)
-    need(seen == [full, miss], 'seen %s, the log has %d and %d' % (seen, full, miss))
-    return 'seen %d and %d in %d and %d slices, all that the log has' % (full, miss, *slices)
+    log = sum(not miss for miss, maxcnt in logged(g) if maxcnt == period)
+    need(full == log, 'seen %d, the log has %d' % (full, log))
+    return 'seen %d in %d and %d slices, all that the log has' % (full, *slices)
+
+
+def logged(g):
+    """Of each sample that the guest read whether it is of a miss stratum, and its period."""
+    for rows in g.lines.values():
+        for x in rows:
+            if not x.dropped:
+                yield int(x.text.split(',', 4)[3], 0) & oracle.L3MISSONLY > 0, x.maxcnt
+
+
+def check_miss(g, seen):
+    """Periods of miss strata vary, so all runs count together."""
+    log = sum(miss for miss, _ in logged(g))
+    need(seen[0] == log, 'seen %d, the log has %d' % (seen[0], log))
+    return 'seen %d, all that the log has' % log
 
 
 def check_estimates(g, name):
@@ -100,19 +114,21 @@ def check_width(g, name, alone):
         100 * width, rate_strata, 100 * of_one, rate)
 
 
-def check_table(g, name):
+def check_table(g, name, seen):
     out = g.stdout(name)
     for text in '+-95%', 'est. ops', '\nfull stratum, ', '\nmiss stratum, ', 'l3missonly=1/, period ':
         need(text in out, '%r is not in %s' % (text, out))
+    seen[0] += int(re.search(r'^miss stratum, .*: seen ([\d,]+) =', out, re.M)[1].replace(',', ''))
 
 
 COST_RUNS = (1, 6), (6, 1)     # windows, seconds of each
 
 
-def check_cost(g):
+def check_cost(g, seen):
     """CPU time of the program in as many seconds with more and fewer slices, less that without strata."""
     us = {(strata, n): int(g.read('cost-%s-%d.err' % (strata, n)).split()[-2]) for strata in ('on', 'off') for n, _ in COST_RUNS}
     turns = [sum(s['slices'] for x in lines(g, 'cost-on-%d' % n) for s in x['strata']) for n, _ in COST_RUNS]
+    seen[0] += sum(x['strata'][1]['ledger']['seen'] for n, _ in COST_RUNS for x in lines(g, 'cost-on-%d' % n))
     more = us['on', 6] - us['on', 1] - (us['off', 6] - us['off', 1])
     need(turns[1] > turns[0] + 50, '%s slices' % turns)
     each = more / (turns[1] - turns[0])
@@ -126,6 +142,7 @@ def check_refused(g, name, why):
 
 
 def scenarios(g):
+    seen = [0]
     g.do('start a /a 0')
     period = g.new_period(200000)
     hist = 'ibscope hist --json --by src -e ibs_op/cnt_ctl=1/ -c %d '
@@ -143,18 +160,31 @@ def scenarios(g):
             # nearly no sample
             g.do('run cost-%s-%d work -time ibscope hist --json --by src -e ibs_op/cnt_ctl=1/ -c 134217712 --strata %s %d %d' % (
                 strata, n, strata, seconds, n))
-    g.check('cost of a turn', check_cost, g)
+    g.check('cost of a turn', check_cost, g, seen)
     g.do('run alone ' + hist % g.new_period(200000) + '1 %d' % WINDOWS)
-    g.check('each sample in the ledger of its stratum', check_ledgers, g, 'strata', period)
+    g.check('each sample in the ledger of its stratum', check_ledgers, g, 'strata', period, seen)
     g.check('estimated ops from DRAM', check_estimates, g, 'strata')
     g.check('the schema', check_schema, g, 'strata')
-    g.check('a table with both ledgers', check_table, g, 'table')
+    g.check('a table with both ledgers', check_table, g, 'table', seen)
+    g.check('each sample of the miss strata in their ledgers', check_miss, g, seen)
     g.check('intervals narrower than of one event', check_width, g, 'strata', 'alone')
+    g.check('the kernel did not complain', g.check_console)
+
+
+def two_cpus(g):
+    """Turns while tasks come and go on two CPUs, whose clocks are the host's."""
+    seen = [0]
+    for name, options in ('all', ''), ('selected', '--cgroup /a '):
+        period = g.new_period(100000)
+        g.do('run %s ibscope hist --json --by cgroup,src -e ibs_op/cnt_ctl=1/ -c %d --strata on %s2 3' % (name, period, options))
+        g.check('%s: each sample in the ledger of its stratum' % name, check_ledgers, g, name, period, seen)
+    g.check('each sample of the miss strata in their ledgers', check_miss, g, seen)
     g.check('the kernel did not complain', g.check_console)
 
 
 def main():
     ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('--two', action='store_true', help='only what runs on two CPUs')
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=PAIRS)
     args = ap.parse_args()
 
@@ -163,7 +193,10 @@ def main():
                               rig=['--pmu', '--icount']) for pair in args.pairs]
         for g in guests:
             scenarios(g)
-        return guests
+        more = [guest.Guest(g.kernel, g.gen, work, report, '-strata-2', rig=['--pmu']) for g in guests if g.kernel != '5.10']
+        for g in more:
+            two_cpus(g)
+        return more if args.two else guests + more
 
     return guest.run_guests(args, make)
 
