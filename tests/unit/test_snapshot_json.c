@@ -43,9 +43,10 @@ static void fill(void)
 				*v = n++;
 			series[g][i].buckets = i ? NULL : buckets;
 		}
+		n += 2;
 		groups[g] = (struct group){ .key = { .cgroup_id = 100 + g,
-						     .tgid = n++,
-						     .tid = n++,
+						     .tgid = n - 2,
+						     .tid = n - 1,
 						     .cpu = 3,
 						     .node = 2,
 						     .complex = 1 + g,

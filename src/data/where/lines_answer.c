@@ -111,8 +111,8 @@ static void put_kind(FILE *f, struct line_rows *rows, const struct sharing *g, c
 		return;
 	screen_percent(rows->p->screen, all > 0 ? g->cost / all : (double)NAN, share,
 		       sizeof(share));
-	fprintf(f, "%s %s%s shared line%s", TEXT_COUNT(g->n), g->first->likely ? "probably " : "", how,
-		g->n > 1 ? "s" : "");
+	fprintf(f, "%s %s%s shared line%s", TEXT_COUNT(g->n), g->first->likely ? "probably " : "",
+		how, g->n > 1 ? "s" : "");
 	if (g->n > 1)
 		fprintf(f, ", %s of %s; first", share,
 			lines->total.hitm_cycles ? "HITM" : "miss cycles");
