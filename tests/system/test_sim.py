@@ -39,7 +39,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(json.loads(p.stdout)['period'], 16, p.stderr)
 
     def test_is_labelled_simulated(self):
-        p = run('hist', '--source', 'sim', '0.2', '1')
+        p = run('hist', '-v', '--source', 'sim', '0.2', '1')
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertIn('SIMULATED', p.stdout.splitlines()[0])
         self.assertIn('SIMULATED', p.stderr)
