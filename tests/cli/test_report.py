@@ -464,7 +464,7 @@ class Report(unittest.TestCase):
         """Without --top a pipe gets 20 rows and the sum of the others; addresses without a name are one row a file."""
         lines = run('report', '--by', 'ip', self.file).stdout.split('\n\n')[1].splitlines()
         self.assertEqual(len(lines), 1 + 20 + 2)
-        self.assertRegex(lines[-2], r'^other \(\d+\)')
+        self.assertRegex(lines[-2], r'^other \([\d,]+\)')
         names = [r['labels']['symbol'] for r in self.report('--by', 'symbol')['rows']]
         self.assertEqual(names.count('[/no/such/program]'), 1)
 
