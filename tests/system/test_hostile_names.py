@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 
 import ibscope
+import test_diff_history as past
 from ibscope import Cgroup, IBSCOPE, can_bpf, cgroup2_mount
 from test_push import Server
 
@@ -128,7 +129,7 @@ class HostileNames(unittest.TestCase):
         for by in ('cgroup,comm', 'container,pod,comm,src'):
             for kind, option in (TEXT, ()), (TEXT, ('--markdown',)), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
-        self.run_it(TEXT, 'hist', *SIM, '-v', *under, '--timestamp', '0.5', '1', hostile=False)
+        self.run_it(TEXT, 'hist', *SIM, '-v', *under, '--strata', 'auto', '--timestamp', '0.5', '1', hostile=False)
         self.run_it(TEXT, 'hist', *SIM, *under, '--columns', 'samples,histogram', '0.5', '1', hostile=False)
         # names of pairs: test_neighbours.py
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
@@ -143,7 +144,7 @@ class HostileNames(unittest.TestCase):
                 out = ibscope.until(lambda: (o := self.run_it(TEXT, *top, *html, hostile=False)) and b'\\x' in o and o)
                 self.assertNotIn(b'<script', out)
         self.run_it(TEXT, *top, '--match', COMMS[0].decode(), '--columns', 'samples', hostile=False)
-        self.run_it(BINARY, 'record', *SIM, *under, '--duration', '0.2', '--stacks', '-o', self.live)
+        self.run_it(BINARY, 'record', *SIM, *under, '--duration', '0.2', '--call-graph', 'fp', '-o', self.live)
         for kind, *option in (BINARY, '-o', '-'), (CSV, '--csv'), (JSON, '--json'), (CSV, '--csv', '--raw', '-o', '-'):
             out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
             self.assertTrue(out)
@@ -401,6 +402,17 @@ class HostileNames(unittest.TestCase):
         for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
             self.run_it(kind, 'diff', '--prometheus', server.url, '--at', '1600', '--at', '1600', '--window', '10m',
                         '--match', f'x="{name}"'.replace('\n', ''), *args, hostile=kind == JSON)
+
+    def test_history(self):
+        name = ERROR.decode('utf-8', 'surrogateescape').replace('\udcff', '')
+        h = past.history({}, {})
+        h['intervals'][0]['names'] = [{'id': i, 'namespace': name, 'pod': name, 'container': f'{name}{i}', 'runtime': name, 'cgroup': name}
+                                      for i in (1, 2)]
+        server = Server(says=json.dumps(h).encode())
+        self.addCleanup(server.stop)
+        for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
+            self.run_it(kind, 'diff', '--exporter', server.url, '--at', '-300s', '--at', '-0s', '--window', '280s', *args,
+                        hostile=kind == JSON)
 
     def test_planted(self):
         """What others put in the place of a file that is written: links are refused, files replaced."""

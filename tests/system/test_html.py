@@ -250,7 +250,7 @@ class Shop(Page):
             # the colours of the topology span the range of its CPUs
             self.assertEqual(b.js("[1, 8].filter(k => document.querySelector(`#machine .a${k}`)).length"), 2)
             self.assertEqual(b.js("middleCut('web-frontend-production-canary-a', 12)"), 'web…canary-a')
-            self.assertEqual(b.js("JSON.stringify(parts('shop/web…canary-a', true))"), '["shop/web…","canary-a"]')
+            self.assertEqual(b.js("JSON.stringify(partsOf('shop/web…canary-a', true))"), '["shop/web…","canary-a"]')
 
     def test_commands_read_a_pipe_again(self):
         with open(self.file, 'rb') as f:

@@ -149,3 +149,14 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 	decode_string((const char *)in + k->bytes, (const char *)in + e.bytes, k, out);
 	return 1;
 }
+
+bool recording_events_ok(const unsigned char *data, size_t bytes)
+{
+	struct trace_event ev;
+	size_t n;
+
+	for (; bytes; data += n, bytes -= n)
+		if (recording_event_decode(data, bytes, &ev, &n) < 0)
+			return false;
+	return true;
+}

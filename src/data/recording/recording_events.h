@@ -29,4 +29,7 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 int recording_event_decode(const unsigned char *in, size_t n, struct trace_event *out,
 			   size_t *bytes);
 
+/* Check all events of a block, before any is used. */
+bool recording_events_ok(const unsigned char *data, size_t bytes);
+
 #endif

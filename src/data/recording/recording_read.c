@@ -180,21 +180,9 @@ static void advance_event(struct reader *r)
 	r->event.offset = r->events_offset;
 }
 
-/* Check all events of a block before using any. */
-static bool events_ok(const unsigned char *data, size_t bytes)
-{
-	struct trace_event ev;
-	size_t n;
-
-	for (; bytes; data += n, bytes -= n)
-		if (recording_event_decode(data, bytes, &ev, &n) < 0)
-			return false;
-	return true;
-}
-
 static int take_events(struct reader *r, const unsigned char *data, size_t bytes)
 {
-	if (!bytes || !events_ok(data, bytes))
+	if (!bytes || !recording_events_ok(data, bytes))
 		return reject(r, "the block holds no events");
 	r->events = xrealloc(r->events, bytes);
 	memcpy(r->events, data, bytes);

@@ -212,3 +212,11 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, cons
 	if (TYPE_FOUND(by_data.kind) && (by_data.field || !TYPE_FOUND(out->kind)))
 		*out = by_data;
 }
+
+bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg)
+{
+	for (size_t i = 0; i < s->n_dsos; i++)
+		if (s->dsos[i].object && object_layout(s->dsos[i].object, name, cb, arg))
+			return true;
+	return s->slabs.types && kernel_types_layout(s->slabs.types, name, cb, arg);
+}

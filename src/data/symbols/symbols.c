@@ -558,14 +558,6 @@ void symbols_slab_type(struct symbols *s, const struct tasks *tasks, __u64 slab,
 		slab_types_find(&s->slabs, s->opts.btf, same, cache, slab, addr, size, out);
 }
 
-bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg)
-{
-	for (size_t i = 0; i < s->n_dsos; i++)
-		if (s->dsos[i].object && object_layout(s->dsos[i].object, name, cb, arg))
-			return true;
-	return s->slabs.types && kernel_types_layout(s->slabs.types, name, cb, arg);
-}
-
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
 {
 	char text[512];
