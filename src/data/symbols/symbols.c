@@ -11,12 +11,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define KALLSYMS     "/proc/kallsyms"
-#define NOTES	     "/sys/kernel/notes"
-#define SAME_BOOT_NS 10000000000ll /* that the clock may have been set meanwhile */
-#define OUR_FORMAT   "ibscope"
-#define COMMAND_CPU_S \
-	120 /* of CPU time for all names that a command shows; a pushed profile has less */
+#define KALLSYMS      "/proc/kallsyms"
+#define NOTES	      "/sys/kernel/notes"
+#define SAME_BOOT_NS  10000000000ll /* that the clock may have been set meanwhile */
+#define OUR_FORMAT    "ibscope"
+#define COMMAND_CPU_S 120 /* for the names that a command shows; a pushed profile has less */
 
 /* The time of boot according to both clocks differs between boots. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
