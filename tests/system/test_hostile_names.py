@@ -3,6 +3,7 @@
 forge lines of a log, or are formulas of spreadsheets."""
 import csv
 import ctypes
+import http.server
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
@@ -144,11 +146,11 @@ class HostileNames(unittest.TestCase):
                 out = ibscope.until(lambda: (o := self.run_it(TEXT, *top, *html, hostile=False)) and b'\\x' in o and o)
                 self.assertNotIn(b'<script', out)
         self.run_it(TEXT, *top, '--match', COMMS[0].decode(), '--columns', 'samples', hostile=False)
-        self.run_it(BINARY, 'record', *SIM, *under, '--duration', '0.2', '--call-graph', 'fp', '-o', self.live)
+        self.run_it(BINARY, 'record', *SIM, *under, '--duration', '0.2', '--stacks', '-o', self.live)
         for kind, *option in (BINARY, '-o', '-'), (CSV, '--csv'), (JSON, '--json'), (CSV, '--csv', '--raw', '-o', '-'):
             out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
             self.assertTrue(out)
-        self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '-o', self.live)
+        self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '--call-graph', 'kernel', '-o', self.live)
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
         self.run_it(TEXT, 'c2c', '--live', '--feed', 'stores,caches,walks', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
@@ -408,10 +410,13 @@ class HostileNames(unittest.TestCase):
         h = past.history({}, {})
         h['intervals'][0]['names'] = [{'id': i, 'namespace': name, 'pod': name, 'container': f'{name}{i}', 'runtime': name, 'cgroup': name}
                                       for i in (1, 2)]
-        server = Server(says=json.dumps(h).encode())
-        self.addCleanup(server.stop)
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), past.Handler)
+        server.answer = 200, json.dumps(h).encode()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
         for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
-            self.run_it(kind, 'diff', '--exporter', server.url, '--at', '-300s', '--at', '-0s', '--window', '280s', *args,
+            self.run_it(kind, 'diff', '--exporter', f'http://127.0.0.1:{server.server_port}', '--at', '-300s', '--at', '-0s', '--window', '280s', *args,
                         hostile=kind == JSON)
 
     def test_planted(self):

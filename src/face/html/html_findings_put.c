@@ -188,7 +188,7 @@ static __u64 costly(const struct html_tally *t, size_t n)
 	__u64 rows = 0;
 
 	for (size_t i = 0; i < n; i++)
-		rows += t[i].cycles > 0;
+		rows += t[i].cycles > 0 && !t[i].nameless;
 	return rows;
 }
 
