@@ -64,9 +64,7 @@ OTHERS = [
 # only a running sampler prints them, and these members of the others: tests/system/test_schemas_live.py; no processor has op_data4
 LIVE = {'ctl-status', 'ctl-ledger', 'doctor', 'doctor-cost', 'doctor-verify', 'exporter-snapshot', 'exporter-history'}
 LIVE_MEMBERS = {'dump: op_data4', 'hist: end', 'hist: counted_since', 'c2c: hot', *(f'c2c: {x}' for x in ('feed', 'fed', 'kept', 'lack', 'replaced', 'cpus')),
-                # of strata, which need a hardware filter: tests/vm/strata.py
-                *(f'hist: {x}' for x in ('strata', 'name', 'event', 'period', 'slices', 'seconds', 'ops', 'tagged', 'ledger',
-                                         'estimated_ops_interval', 'low', 'high', 'ops_buckets'))}
+                *schemas.STRATA}
 
 OP, FETCH, PINS = 'include/ibscope/op.h', 'include/ibscope/fetch.h', 'include/ibscope/pin_layout.h'
 GOVERNOR, REPORT, TYPES = 'include/ibscope/governor_state.h', 'src/data/report/report.h', 'src/data/types/data_types.h'

@@ -24,7 +24,8 @@ MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m', 'namespace_container:ib
 # with classic and with native histograms
 ONLY_NATIVE = {'namespace_container_src:ibscope_load_miss_latency_cycles:rate5m'}
 ONLY_CLASSIC = {'namespace_container_src:ibscope_load_miss_latency_cycles_bucket:rate5m'}
-MAY_SHOW_NOTHING = {'Containers with most page walks: share of ops', 'Miss cycles per op: change since yesterday'}
+MAY_SHOW_NOTHING = {'Containers with most page walks: share of ops', 'Miss cycles per op: change since yesterday',
+                    'Containers slowed by a neighbour on the same L3 (collectors that group by container and ccx)'}
 
 
 def find_prometheus3():

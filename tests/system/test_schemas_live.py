@@ -64,8 +64,8 @@ class Live(unittest.TestCase):
                      ('-e', 'ibs_fetch//'), ('--metric', 'tlb_refill_lat'), ('--cgroup', '/')):
             self.check('hist', 'hist', *args, *sim)
         self.check('hist', 'numa', '--live', '--source', 'sim', '0.3', '1')
-        # those of files of top, and of open requests
-        self.strict('hist', lack={'hist: ' + name for name in ('end', 'recorded', 'whole', 'lost', 'ledger', 'samples', 'sum')})
+        # those of files of top, of open requests, and of a collector
+        self.strict('hist', lack={'hist: ' + name for name in ('end', 'counted_since', 'recorded', 'whole', 'lost', 'ledger', 'samples', 'sum')} | schemas.STRATA)
 
     def test_record(self):
         p = run('record', '--source', 'sim', '--json', '-o', '-', '--', 'sleep', '0.3')
