@@ -81,6 +81,8 @@ struct topology *topology_open(const char *root, unsigned int cpus);
 unsigned int topology_n_complexes(const struct topology *t);
 /* Below topology_n_complexes(), in the order of their first CPU. */
 unsigned int topology_complex(const struct topology *t, unsigned int cpu);
+/* Of an L3 by the kernel's cache id, which names resctrl's domains; -1 if unknown. */
+int topology_complex_of_l3(const struct topology *t, long id);
 /* Number of the NUMA node; 0 without NUMA. */
 unsigned int topology_node(const struct topology *t, unsigned int cpu);
 /* Number of the socket; 0 if unknown. */

@@ -10,6 +10,7 @@
 
 struct topology {
 	unsigned int cpus, n_complexes;
+	long *l3; /* cache ids by complex */
 	struct {
 		unsigned int complex, node, socket;
 	} cpu[];
@@ -75,9 +76,19 @@ struct topology *topology_open(const char *root, unsigned int cpus)
 	}
 	if (!t->n_complexes)
 		t->n_complexes = 1;
+	else
+		t->l3 = xmemdup(ids, t->n_complexes * sizeof(*ids));
 	read_nodes(root, t);
 	free(ids);
 	return t;
+}
+
+int topology_complex_of_l3(const struct topology *t, long id)
+{
+	for (unsigned int i = 0; t->l3 && i < t->n_complexes; i++)
+		if (t->l3[i] == id)
+			return (int)i;
+	return -1;
 }
 
 unsigned int topology_n_complexes(const struct topology *t)
@@ -102,5 +113,7 @@ unsigned int topology_socket(const struct topology *t, unsigned int cpu)
 
 void topology_close(struct topology *t)
 {
+	if (t)
+		free(t->l3);
 	free(t);
 }

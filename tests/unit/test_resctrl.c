@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Bandwidth of containers from emulated resctrl directories. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+
+#include <cmocka.h>
+
+#include "machine/machine.h"
+#include "resctrl/resctrl.h"
+#include "tree.h"
+
+#define A     "aaaaaaaaaaaa"
+#define B     "bbbbbbbbbbbb"
+#define REST  "0123456789abcdef0123456789abcdef0123456789abcdef0123"
+#define TOP   "/sys/fs/resctrl/"
+#define COUNT 10 /* readings between two looks at the tasks */
+
+static struct resctrl *r;
+static double now;
+
+static void put(const char *text, const char *fmt, ...)
+{
+	char path[4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	put_file(path, text);
+}
+
+static void task(unsigned int tid, const char *container)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "0::%s%s%s\n", container ? "/docker-" : "/system.slice",
+		 container ?: "", container ? REST ".scope" : "");
+	put(text, "/proc/%u/cgroup", tid);
+}
+
+/* @group: "" or "NAME/", "NAME/mon_groups/NAME/" */
+static void group(const char *name, const char *tasks)
+{
+	put(tasks, TOP "%stasks", name);
+	put("\n", TOP "%scpus_list", name);
+}
+
+static void counter(const char *name, int l3, const char *file, const char *text)
+{
+	put(text, TOP "%smon_data/mon_L3_%02d/%s", name, l3, file);
+}
+
+static void total(const char *name, int l3, double bytes)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.0f\n", bytes);
+	counter(name, l3, "mbm_total_bytes", text);
+}
+
+/* Two L3 with the ids 5 and 8: complexes 0 and 1. Containers A, of tasks 10 and 11, and B, of 20. */
+static int set_up(void **state)
+{
+	char path[128];
+	int ret = new_root(state);
+
+	now = 100;
+	put("0-3\n", "/sys/devices/system/cpu/possible");
+	for (int cpu = 0; cpu < 4; cpu++)
+		put(cpu < 2 ? "5\n" : "8\n", "/sys/devices/system/cpu/cpu%d/cache/index3/id", cpu);
+	put("25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/proc/self/mountinfo");
+	put_dir("/sys/fs/cgroup/");
+	put_dir("/proc/self/ns/");
+	snprintf(path, sizeof(path), "%s/proc/self/ns/pid", root);
+	assert_return_code(symlink("pid:[4026531836]", path), 0);
+	task(1, NULL);
+	task(10, A);
+	task(11, A);
+	task(20, B);
+	group("", "1\n");
+	put("0-3\n", TOP "cpus_list");
+	put_dir(TOP "info/L3_MON/");
+	put_dir(TOP "mon_groups/");
+	return ret;
+}
+
+static int clean_up(void **state)
+{
+	resctrl_close(r);
+	r = NULL;
+	return remove_root(state);
+}
+
+static void next(bool last)
+{
+	resctrl_read(r, now++, last);
+}
+
+static void open_it(void)
+{
+	r = resctrl_open(root);
+	assert_non_null(r);
+	next(false);
+}
+
+static struct resctrl_figures of(const char *container, unsigned int complex)
+{
+	struct resctrl_figures f = {};
+
+	resctrl_of(r, container, complex, &f);
+	return f;
+}
+
+static unsigned int known(const char *container)
+{
+	return of(container, 0).of[RESCTRL_TOTAL].readings;
+}
+
+/* A grows by 1 GB/s on L3 5 for two seconds. Return: readings that are known at the end. */
+static unsigned int two_seconds(const char *name)
+{
+	total(name, 5, 1e9);
+	open_it();
+	next(false);
+	total(name, 5, 2e9);
+	next(false);
+	total(name, 5, 3e9);
+	next(true);
+	return known(A);
+}
+
+static void test_good(void **state)
+{
+	struct resctrl_figures f;
+	char text[128];
+	size_t all, owned;
+
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, 7e9);
+	total("a/", 8, 50);
+	counter("a/", 5, "llc_occupancy", "1048576\n");
+	open_it();
+	next(false); /* the first rate is unknown */
+	total("a/", 5, 8e9);
+	next(false);
+	total("a/", 5, 20.3e9);
+	counter("a/", 5, "llc_occupancy", "3145728\n");
+	assert_false(resctrl_of(r, A, 0, &f));
+	next(true);
+	assert_true(resctrl_of(r, A, 0, &f));
+	assert_int_equal(f.of[RESCTRL_TOTAL].readings, 2);
+	assert_float_equal(f.of[RESCTRL_TOTAL].peak, 12.3e9, 1);
+	assert_float_equal(f.of[RESCTRL_TOTAL].sum, 13.3e9, 1);
+	assert_int_equal(f.of[RESCTRL_LOCAL].readings, 0);
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "12.3 GB/s of memory traffic, 3.0 MiB of the L3");
+	/* known zero */
+	assert_true(resctrl_of(r, A, 1, &f));
+	assert_int_equal(f.of[RESCTRL_TOTAL].readings, 2);
+	assert_float_equal(f.of[RESCTRL_TOTAL].peak, 0, 0);
+	assert_false(resctrl_of(r, B, 0, &f));
+	assert_false(resctrl_of(r, A, 2, &f));
+	resctrl_groups(r, &all, &owned);
+	assert_int_equal(all, 2);
+	assert_int_equal(owned, 1);
+}
+
+/* Text instead of a number is unknown, and so is the rate after it; a counter that falls, too. */
+static void test_unavailable(void **state)
+{
+	static const char *const bad[] = {
+		"Unavailable\n", "Unassigned\n",	   "Error\n", "", "-1\n", "1 2\n", "0x10\n",
+		"1000000K\n",	 "99999999999999999999\n", "5\n"
+	};
+
+	(void)state;
+	group("a/", "10\n11\n");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		total("a/", 5, 1e9);
+		open_it();
+		next(false);
+		total("a/", 5, 2e9);
+		next(false);
+		counter("a/", 5, "mbm_total_bytes", bad[i]);
+		next(false);
+		total("a/", 5, 9e18);
+		next(false);
+		next(true);
+		/* the second, and the last, in which nothing happened */
+		assert_int_equal(known(A), 2);
+		assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].peak, 1e9, 1);
+		resctrl_close(r);
+	}
+	counter("a/", 5, "mbm_total_bytes", "Unavailable\n");
+	open_it();
+	next(false);
+	next(true);
+	assert_int_equal(known(A), 0);
+}
+
+static void test_shared(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n20\n");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	/* with the host */
+	group("a/", "1\n10\n11\n");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	/* partly in the root */
+	group("a/", "10\n");
+	group("", "1\n11\n");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	/* a task that has ended is nobody's */
+	group("a/", "10\n11\n12\n");
+	group("", "1\n");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	/* CPUs count the tasks of the root */
+	put("2\n", TOP "a/cpus_list");
+	assert_int_equal(two_seconds("a/"), 0);
+}
+
+/* A control group counts the groups in it, too; the root lists their tasks. */
+static void test_inside(void **state)
+{
+	(void)state;
+	group("", "1\n10\n11\n20\n");
+	group("mon_groups/a/", "10\n11\n");
+	assert_int_equal(two_seconds("mon_groups/a/"), 2);
+}
+
+static void test_not_counted_twice(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n");
+	group("a/mon_groups/b/", "10\n");
+	total("a/mon_groups/b/", 5, 1);
+	assert_int_equal(two_seconds("a/"), 2);
+	assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].peak, 1e9, 1);
+}
+
+static void test_sum_of_groups(void **state)
+{
+	(void)state;
+	group("a/", "10\n");
+	group("b/", "11\n");
+	total("b/", 5, 4);
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	/* one of them unknown: so is the sum */
+	counter("b/", 5, "mbm_total_bytes", "Unavailable\n");
+	assert_int_equal(two_seconds("a/"), 0);
+}
+
+static void test_vanished(void **state)
+{
+	char from[128], to[128];
+
+	(void)state;
+	group("a/", "10\n11\n");
+	snprintf(from, sizeof(from), "%s" TOP "a", root);
+	snprintf(to, sizeof(to), "%s/gone", root);
+	total("a/", 5, 1e9);
+	open_it();
+	next(false);
+	total("a/", 5, 2e9);
+	for (int i = 2; i < COUNT; i++)
+		next(false);
+	assert_int_equal(known(A), 0);
+	next(false);
+	assert_int_equal(known(A), COUNT - 1);
+	assert_return_code(rename(from, to), 0);
+	group("a/", "10\n11\n");
+	total("a/", 5, 9e9);
+	next(false);
+	next(true);
+	assert_int_equal(known(A), COUNT - 1);
+	assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].peak, 1e9, 1);
+}
+
+/* The last reading comes soon after the one before: it would have a false peak. */
+static void test_short(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, 1e9);
+	open_it();
+	next(false);
+	total("a/", 5, 2e9);
+	next(false);
+	total("a/", 5, 3e9);
+	resctrl_read(r, now - 0.999, true);
+	assert_int_equal(known(A), 1);
+	assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].peak, 1e9, 1);
+}
+
+/* The tasks are another container's in the end: nobody knows since when. */
+static void test_moved(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, 1e9);
+	open_it();
+	next(false);
+	next(false);
+	group("a/", "20\n");
+	next(true);
+	assert_int_equal(known(A), 0);
+	assert_int_equal(known(B), 0);
+}
+
+static void test_hostile(void **state)
+{
+	static const char *const tasks[] = { "0\n", "-1\n",	    "x\n", "10 \n",
+					     "10",  "4294967306\n", "\n" };
+	char path[256], link[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
+		group("a/", tasks[i]);
+		assert_int_equal(two_seconds("a/"), 0);
+		resctrl_close(r);
+	}
+	group("a/", "10\n11\n");
+	/* names, a pipe for a file, a link for a directory */
+	group(".\x1b[31m\n%s/", "20\n");
+	put("1\n", TOP "a/mon_data/mon_L3_99999999999999999999/mbm_total_bytes");
+	put("1\n", TOP "a/mon_data/mon_L3_-5/mbm_total_bytes");
+	put("1\n", TOP "a/mon_data/mon_L3_/mbm_total_bytes");
+	put("1\n", TOP "a/mon_data/mon_sub_L3_05/mbm_total_bytes");
+	snprintf(path, sizeof(path), "%s" TOP "a/mon_data/mon_L3_05/mbm_local_bytes", root);
+	assert_return_code(mkfifo(path, 0600), 0);
+	snprintf(path, sizeof(path), "%s" TOP "a", root);
+	snprintf(link, sizeof(link), "%s" TOP "link", root);
+	assert_return_code(symlink(path, link), 0);
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	/* its tasks are unknown: anybody may have some in it */
+	snprintf(path, sizeof(path), "%s" TOP "pipe/tasks", root);
+	put_dir(TOP "pipe/");
+	assert_return_code(mkfifo(path, 0600), 0);
+	assert_int_equal(two_seconds("a/"), 0);
+}
+
+static void test_huge(void **state)
+{
+	char name[32], *text = malloc(8 << 20);
+	size_t all, owned;
+
+	(void)state;
+	group("a/", "10\n11\n");
+	memset(text, '1', (8 << 20) - 1);
+	text[(8 << 20) - 1] = 0;
+	group("b/", text);
+	free(text);
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	group("b/", "20\n");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	for (int i = 0; i < 1100; i++) {
+		snprintf(name, sizeof(name), "g%d/", i);
+		group(name, "");
+	}
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_groups(r, &all, &owned);
+	assert_in_range(all, 1, 1024);
+}
+
+static void test_absent(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/proc/self/ns/pid", root);
+	assert_return_code(unlink(path), 0);
+	assert_return_code(symlink("pid:[4026532000]", path), 0);
+	assert_null(resctrl_open(root));
+	unlink(path);
+	assert_null(resctrl_open(root));
+	assert_return_code(symlink("pid:[4026531836]", path), 0);
+	r = resctrl_open(root);
+	assert_non_null(r);
+	resctrl_close(r);
+	snprintf(path, sizeof(path), "%s" TOP "tasks", root);
+	unlink(path);
+	r = resctrl_open(root);
+	assert_null(r);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, clean_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_good),
+		TEST(test_unavailable),
+		TEST(test_shared),
+		TEST(test_inside),
+		TEST(test_not_counted_twice),
+		TEST(test_sum_of_groups),
+		TEST(test_vanished),
+		TEST(test_moved),
+		TEST(test_short),
+		TEST(test_hostile),
+		TEST(test_huge),
+		TEST(test_absent),
+	};
+
+	return cmocka_run_group_tests_name("resctrl", tests, NULL, NULL);
+}
