@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "input/recorded.h"
 #include "neighbours/neighbours.h"
+#include "resctrl/resctrl.h"
 #include "table/columns.h"
 #include "top/source.h"
 
@@ -37,6 +38,7 @@ struct cmd {
 	struct top_source *source;
 	struct neighbours *neighbours;
 	struct intern names;
+	struct resctrl *resctrl; /* NULL: a recording, or not mounted */
 	int sigfd;
 };
 
@@ -116,6 +118,12 @@ static bool wait_until(struct cmd *c, double due)
 	return true;
 }
 
+static void read_resctrl(struct cmd *c, bool last)
+{
+	if (c->resctrl)
+		resctrl_read(c->resctrl, now_s(), last);
+}
+
 static int read_windows(struct cmd *c, struct err *err)
 {
 	const double begin = now_s();
@@ -126,17 +134,61 @@ static int read_windows(struct cmd *c, struct err *err)
 			;
 		return ret < 0 ? ret : 0;
 	}
+	c->resctrl = resctrl_open("");
+	read_resctrl(c, false);
 	for (unsigned long i = 1; i * WINDOW_S <= c->duration_s && !ret; i++) {
 		if (!wait_until(c, begin + i * WINDOW_S))
-			return 0;
+			break;
 		ret = read_window(c, err);
+		read_resctrl(c, false);
 	}
+	read_resctrl(c, true);
 	return ret < 0 ? ret : 0;
 }
 
 static const char *name_of(const struct cmd *c, unsigned int container)
 {
 	return intern_text(&c->names, container);
+}
+
+static bool resctrl_of_suspect(const struct cmd *c, const struct neighbours_pair *p,
+			       struct resctrl_figures *out)
+{
+	return c->resctrl && resctrl_of(c->resctrl, name_of(c, p->suspect), p->complex, out);
+}
+
+static void put_resctrl_json(struct json_writer *w, const struct cmd *c,
+			     const struct neighbours_pair *p)
+{
+	static const char *const names[RESCTRL_MEASURES] = { "total", "local", "occupancy" };
+	struct resctrl_figures f;
+
+	if (!resctrl_of_suspect(c, p, &f))
+		return;
+	json_begin_object(w, "resctrl");
+	for (int m = 0; m < RESCTRL_MEASURES; m++) {
+		if (!f.of[m].readings)
+			continue;
+		json_begin_object(w, names[m]);
+		json_put_double(w, "mean", f.of[m].sum / f.of[m].readings);
+		json_put_double(w, "peak", f.of[m].peak);
+		json_put_u64(w, "readings", f.of[m].readings);
+		json_end(w);
+	}
+	json_end(w);
+}
+
+static void put_resctrl_groups_json(struct json_writer *w, const struct cmd *c)
+{
+	size_t all, owned;
+
+	if (!c->resctrl)
+		return;
+	resctrl_groups(c->resctrl, &all, &owned);
+	json_begin_object(w, "resctrl");
+	json_put_u64(w, "groups", all);
+	json_put_u64(w, "owned", owned);
+	json_end(w);
 }
 
 static void print_json(const struct cmd *c, const struct neighbours_pair *p, size_t n,
@@ -153,6 +205,7 @@ static void print_json(const struct cmd *c, const struct neighbours_pair *p, siz
 	json_put_u64(&w, "undecided", lack->undecided);
 	json_put_known(&w, "windows_needed", lack->more_windows, lack->more_windows);
 	json_put_u64(&w, "alike", lack->alike);
+	put_resctrl_groups_json(&w, c);
 	json_begin_array(&w, "pairs");
 	for (size_t i = 0; i < n; i++) {
 		json_line_break(&w);
@@ -171,6 +224,7 @@ static void print_json(const struct cmd *c, const struct neighbours_pair *p, siz
 		json_put_double(&w, "chance", p[i].chance);
 		json_put_u64(&w, "first", p[i].first);
 		json_put_u64(&w, "last", p[i].last);
+		put_resctrl_json(&w, c, &p[i]);
 		json_end(&w);
 	}
 	json_finish(&w);
@@ -178,16 +232,21 @@ static void print_json(const struct cmd *c, const struct neighbours_pair *p, siz
 
 static void print_csv(const struct cmd *c, const struct neighbours_pair *p, size_t n)
 {
+	struct resctrl_figures f;
+
 	printf("ccx,victim,suspect,latency,baseline,share,correlation,lag,runs,windows_busy,"
-	       "windows_quiet,chance,first,last\n");
+	       "windows_quiet,chance,first,last,traffic_peak\n");
 	for (size_t i = 0; i < n; i++) {
 		printf("%u,", p[i].complex);
 		utf8_put_csv(stdout, name_of(c, p[i].victim));
 		putchar(',');
 		utf8_put_csv(stdout, name_of(c, p[i].suspect));
-		printf(",%.1f,%.1f,%.4f,%.3f,%u,%u,%u,%u,%.3g,%u,%u\n", p[i].latency, p[i].baseline,
+		printf(",%.1f,%.1f,%.4f,%.3f,%u,%u,%u,%u,%.3g,%u,%u,", p[i].latency, p[i].baseline,
 		       p[i].share, p[i].correlation, p[i].lag, p[i].runs, p[i].busy, p[i].quiet,
 		       p[i].chance, p[i].first, p[i].last);
+		if (resctrl_of_suspect(c, &p[i], &f) && f.of[RESCTRL_TOTAL].readings)
+			printf("%.0f", f.of[RESCTRL_TOTAL].peak);
+		putchar('\n');
 	}
 }
 
@@ -232,6 +291,18 @@ static void print_lack(const struct neighbours_lack *l)
 		       l->alike);
 }
 
+/* A line of its own: few machines have it. */
+static void put_resctrl(const struct cmd *c, const struct neighbours_pair *p)
+{
+	struct resctrl_figures f;
+	char text[128] = "";
+
+	if (resctrl_of_suspect(c, p, &f))
+		resctrl_text(&f, text, sizeof(text));
+	if (*text)
+		printf("      the suspect had up to %s (resctrl)\n", text);
+}
+
 #define ALL_COLUMNS 100 /* on a narrower screen some are left out */
 
 static void print_text(const struct cmd *c, const struct neighbours_pair *p, size_t n,
@@ -260,6 +331,7 @@ static void print_text(const struct cmd *c, const struct neighbours_pair *p, siz
 		if (wide)
 			printf(", %u s against %u s", p[i].busy, p[i].quiet);
 		putchar('\n');
+		put_resctrl(c, &p[i]);
 	}
 	if (!n)
 		printf("no container is shown to slow another one\n");
@@ -401,6 +473,7 @@ int cmd_neighbours(int argc, char **argv)
 	trace_close(c.trace);
 	neighbours_free(c.neighbours);
 	intern_free(&c.names);
+	resctrl_close(c.resctrl);
 	sampling_free(&c.sampling);
 	if (c.sigfd >= 0)
 		close(c.sigfd);
