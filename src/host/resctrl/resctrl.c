@@ -149,16 +149,14 @@ static bool read_counter(int dir, const char *name, uint64_t *out)
 	return is;
 }
 
-/* Return: -1 if the group is gone, or another one has its name. */
+/* Of another group with the same name nothing is kept in the end: its key is another one. Return: -1 on failure. */
 static int open_domain(int top, const struct series *s)
 {
 	int fd = resctrl_open_group(top, &s->group), data, domain;
-	__u64 id;
 
 	if (fd < 0)
 		return -1;
-	id = resctrl_id(fd);
-	data = id == s->group.id ? resctrl_open_dir(fd, "mon_data") : -1;
+	data = resctrl_open_dir(fd, "mon_data");
 	close(fd);
 	if (data < 0)
 		return -1;
@@ -255,7 +253,7 @@ static bool add_domains(struct resctrl *r, const struct resctrl_group *g)
 	if (fd >= 0)
 		close(fd);
 	for (size_t i = 0; i < n; i++) {
-		struct series s = { .group = { .id = g->id } };
+		struct series s = {};
 		int complex = complex_of_domain(r, names[i]);
 
 		s.cell = complex < 0 ? U64_MAP_NONE : cell_get(r, g->owner, complex);

@@ -67,13 +67,6 @@ size_t resctrl_list(int dir, char **names, size_t max)
 	return n;
 }
 
-__u64 resctrl_id(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) ? 0 : u64_hash(st.st_ino) ^ st.st_dev;
-}
-
 int resctrl_open_group(int top, const struct resctrl_group *g)
 {
 	int fd = resctrl_open_dir(top, *g->name ? g->name : "."), all, inside;
@@ -155,6 +148,14 @@ static bool parse_tasks(struct resctrl_map *m, struct resctrl_group *g, const ch
 	return true;
 }
 
+/* Differs between groups that have the same name one after the other. */
+static __u64 id_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : u64_hash(st.st_ino) ^ st.st_dev;
+}
+
 /* A CPU of a group counts the root's tasks for it. */
 static bool has_cpus(int fd)
 {
@@ -179,7 +180,7 @@ static bool add_group(struct resctrl_map *m, int top, char *name, char *inside)
 		free(inside);
 		return false;
 	}
-	g.id = resctrl_id(fd);
+	g.id = id_of(fd);
 	text = resctrl_read_file(fd, "tasks", TASK_BYTES);
 	g.known = text && parse_tasks(m, &g, text);
 	g.owner = g.known && !has_cpus(fd) ? HOST : RESCTRL_NOBODY;

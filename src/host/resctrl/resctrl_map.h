@@ -44,8 +44,6 @@ char *resctrl_read_file(int dir, const char *name, size_t max);
 /* Names of directories in one, freed by the caller. Closes @dir. Return: how many, at most @max. */
 size_t resctrl_list(int dir, char **names, size_t max);
 
-/* Differs between groups that have the same name one after the other. */
-__u64 resctrl_id(int fd);
 int resctrl_open_group(int top, const struct resctrl_group *g);
 void resctrl_map_read(struct resctrl_map *m, int top, const struct resctrl_tasks *tasks);
 void resctrl_map_free(struct resctrl_map *m);
