@@ -142,7 +142,7 @@ int session_check(const struct sampling_opts *o, bool *usage, struct err *err);
  * session_open() - open samplers that are ready to start, after closing those that were open
  * @o: copied; its lists must live as long as the session uses them
  *
- * Logs what will be sampled and its memory use; if the output is a table, with -v only.
+ * Logs what will be sampled and its memory use; above a table on a terminal with -v only.
  *
  * Return: 0, or a negative errno with @err; see session_usage().
  */

@@ -25,12 +25,16 @@ void session_free(struct session *s)
 	free(s);
 }
 
-/* What is sampled, and its memory. Tables and screens say what matters of it in their own head. */
+/*
+ * What is sampled, and its memory. On a terminal, tables and screens say what matters of it in their own
+ * head; a log has it.
+ */
 static void announce(const struct session_event *e)
 {
 	const struct sampler_memory *m = sampler_memory_used(e->sampler);
 	const size_t cpus = sampler_n_cpus(e->sampler);
-	const bool brief = e->opts.output == SAMPLER_SERIES && !e->opts.pins;
+	const bool brief =
+		e->opts.output == SAMPLER_SERIES && !e->opts.pins && isatty(STDERR_FILENO);
 	char of[64] = "";
 
 	if (brief && !log_is_verbose())
