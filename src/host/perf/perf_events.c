@@ -198,7 +198,10 @@ static int renew(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 	return revive(pe, ev, err);
 }
 
-int perf_events_enable(struct perf_events *pe, struct err *err)
+/* @again: for events that were enabled before */
+static int enable(struct perf_events *pe,
+		  int (*again)(struct perf_events *pe, struct cpu_event *ev, struct err *err),
+		  struct err *err)
 {
 	int ret = 0;
 
@@ -209,10 +212,15 @@ int perf_events_enable(struct perf_events *pe, struct err *err)
 		struct cpu_event *ev = &pe->ev[i];
 
 		if (ev->fd >= 0)
-			ret = (ev->begun ? renew(pe, ev, err) : cpu_event_enable(pe, ev, err))
+			ret = (ev->begun ? again(pe, ev, err) : cpu_event_enable(pe, ev, err))
 				      ?: ret;
 	}
 	return ret;
+}
+
+int perf_events_enable(struct perf_events *pe, struct err *err)
+{
+	return enable(pe, renew, err);
 }
 
 static void went_offline(struct perf_events *pe, struct cpu_event *ev)
@@ -293,19 +301,7 @@ static int resume(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 
 int perf_events_resume(struct perf_events *pe, struct err *err)
 {
-	int ret = 0;
-
-	if (pe->enabled)
-		return 0;
-	pe->enabled = true;
-	for (size_t i = 0; i < pe->n; i++) {
-		struct cpu_event *ev = &pe->ev[i];
-
-		if (ev->fd >= 0)
-			ret = (ev->begun ? resume(pe, ev, err) : cpu_event_enable(pe, ev, err))
-				      ?: ret;
-	}
-	return ret;
+	return enable(pe, resume, err);
 }
 
 /* An enabled event that has stalled: its CPU went offline, and may be back. */
