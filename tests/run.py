@@ -31,7 +31,7 @@ import clock  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They measure, or look at what each CPU does, or sample what all processes do: they run first, one after the other.
-ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
+ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_neighbours_live.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, and begin before the others, in any order.
 LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_serve.py', 'test_record.py',
         'test_exporter.py', 'test_top.py',
