@@ -190,7 +190,7 @@ def check_callers(guest, name):
     for line in guest.stdout(name + '-folded').splitlines():
         stack, n = line.rsplit(' ', 1)
         if ';leaf' in stack and '_[k]' not in stack:
-            chains[stack.split(';leaf')[0].rsplit(';', 1)[1]] += int(n)
+            chains[stack.split(';leaf')[0].rpartition(';')[2]] += int(n)
     n = sum(chains.values())
     need(n > 100, chains)
     need(chains['scan'] + chains['query'] > 0.9 * n, chains)

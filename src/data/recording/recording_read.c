@@ -408,6 +408,11 @@ static void add_stack(struct reader *r, const struct recording_columns *c, unsig
 
 	/* no room in the map, or another chain in its place */
 	s->chain_lost |= key == -EEXIST || key == -ENOMEM;
+	if (has_op && key == -EFAULT) { /* the walk found no caller */
+		r->stack[s->n_stack++] = mark;
+		r->stack[s->n_stack++] = s->ip;
+		s->stack = r->stack;
+	}
 	if (key < 0 || (size_t)key >= r->n_stacks)
 		return;
 	from = &r->stacks[key];
