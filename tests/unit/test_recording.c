@@ -205,8 +205,10 @@ static struct round *make_round(struct gen *g, unsigned int n, __u64 *clock)
 		r->stacks[i].kernel = (int)gen_below(g, STACKS + 10) - 10;
 		r->stacks[i].user = (int)gen_below(g, STACKS + 10) - 10;
 		r->stacks[i].callers = (int)gen_below(g, STACKS + 10) - 10;
-		/* one of the two, as programs have it */
-		*(gen_below(g, 2) ? &r->stacks[i].user : &r->stacks[i].callers) = -14;
+		/* one of the two, as programs have it; walks may find nothing */
+		*(gen_below(g, 2) ? &r->stacks[i].user : &r->stacks[i].callers) = -1;
+		if (!gen_below(g, 8) && r->stacks[i].callers >= 0)
+			r->stacks[i].callers = -EFAULT;
 		for (unsigned int k = 0; k < IBS_STACK_TOP; k++)
 			r->stacks[i].top[k] = gen_below(g, 2) ? gen_u64(g) : 0;
 	}
@@ -263,6 +265,10 @@ static void check_stack(const struct round *r, unsigned int i, const struct trac
 		/* the function of the kernel that a task was in, without what called it there */
 		if (r->with_stacks && k == 1 && !at && s->kernel && keys[k] >= 0) {
 			assert_true(s->stack[at++] == PERF_CONTEXT_KERNEL);
+			assert_true(s->stack[at++] == s->ip);
+		}
+		if (r->with_stacks && k == 2 && keys[k] == -EFAULT) {
+			assert_true(s->stack[at++] == PERF_CONTEXT_USER);
 			assert_true(s->stack[at++] == s->ip);
 		}
 		if (!r->with_stacks || keys[k] < 0 || !r->chain_n[keys[k]])
