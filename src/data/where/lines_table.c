@@ -387,7 +387,7 @@ const struct lines *lines_finish(struct line_set *s)
 	move_to_parts(&f);
 	parallel_for(s->n, PART_SIZE, move_in_parts, &f);
 	free(f.line);
-	s->out.end = s->access + s->n;
+	s->out.end = s->access ? s->access + s->n : NULL;
 	s->out.n = f.n;
 	s->out.line = xcalloc(f.n, sizeof(*s->out.line));
 	array_huge_pages(s->out.line, f.n * sizeof(*s->out.line));
