@@ -423,7 +423,8 @@ static void write_samples(struct writer *w)
 {
 	const struct pprof *p = w->p;
 
-	for (const struct pprof_row *row = p->rows.row; row < p->rows.row + p->rows.n; row++) {
+	for (size_t n = 0; n < p->rows.n; n++) {
+		const struct pprof_row *row = &p->rows.row[n];
 		const __u64 *words = &p->labels_of.words[row->labels];
 		const __u64 *stack = &p->stacks.words[row->stack];
 
