@@ -61,9 +61,11 @@ OTHERS = [
     ('report', 'report', '--by', 'symbol,type,field,field_offset,field_size', '@annotated'),
     ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'), ('explain', 'hist', '--explain', '--strata', 'auto'),
 ]
-# only a running sampler prints them, and these members of the others: tests/system/test_schemas_live.py; no processor has op_data4
+# only a running sampler prints them, and these members of the others: tests/system/test_schemas_live.py and test_neighbours_resctrl.py;
+# no processor has op_data4
 LIVE = {'ctl-status', 'ctl-ledger', 'doctor', 'doctor-cost', 'doctor-verify', 'exporter-snapshot', 'exporter-history'}
 LIVE_MEMBERS = {'dump: op_data4', 'hist: end', 'hist: counted_since', 'c2c: hot', *(f'c2c: {x}' for x in ('feed', 'fed', 'kept', 'lack', 'replaced', 'cpus')),
+                *(f'neighbours: {x}' for x in ('resctrl', 'groups', 'owned', 'total', 'local', 'occupancy', 'mean', 'peak', 'readings')),
                 *schemas.STRATA}
 
 OP, FETCH, PINS = 'include/ibscope/op.h', 'include/ibscope/fetch.h', 'include/ibscope/pin_layout.h'
