@@ -48,6 +48,7 @@ void naming_free(struct naming *n)
 		return;
 	stop_worker(n);
 	intern_free(&n->texts);
+	free(n->chunk);
 	free(n->debug_dir);
 	free(n);
 }

@@ -16,6 +16,11 @@
 #define OBJECT_TEXTS   (32ULL << 20)  /* bytes of names */
 #define WHY_BYTES      160
 
+/* Code of all objects that is kept, 4 MiB at most. */
+#define CODE_CHUNK  4096u /* bytes */
+#define CODE_CHUNKS 1024
+_Static_assert(CODE_CHUNK <= NAMING_TEXTS * NAMING_TEXT_MAX, "a reply has room for a chunk");
+
 /* In an attempt: a worker that waits so long keeps others from being read. */
 #define ATTEMPT_STUCK_S 3.0
 #define KEPT_S		0.05 /* what takes more is remembered, with its names */
@@ -38,6 +43,7 @@ struct naming {
 	__u32 objects; /* so far */
 	struct naming_request request;
 	struct naming_reply reply;
+	struct code_chunk *chunk; /* CODE_CHUNKS, by the hash of object and offset; NULL: none */
 };
 
 /* An answer is kept, since samples ask the same again and again. */
@@ -105,6 +111,9 @@ void naming_close(struct object *o);
 
 /* Open the object in a worker. Return: false with o->why. */
 bool naming_open(struct object *o);
+
+/* The object ends. */
+void object_forget_code(const struct object *o);
 
 /* Why was this file given up before? NULL: it was not. */
 const char *naming_remembered(const struct naming_memory *m, const struct stat *st);

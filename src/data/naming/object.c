@@ -126,6 +126,7 @@ void object_close(struct object *o)
 	if (!o)
 		return;
 	naming_close(o);
+	object_forget_code(o);
 	if (o->fd >= 0)
 		close(o->fd);
 	free_inlined(o);
@@ -558,37 +559,4 @@ bool object_line(struct object *o, __u64 addr, struct source_place *out)
 		return false;
 	*out = (struct source_place){ reply->text[0], reply->text[1], (int)reply->v[0] };
 	return true;
-}
-
-/* --- code: bytes are not kept --- */
-
-static size_t get_code(struct object *o, enum naming_op op, __u64 at, unsigned char *buf,
-		       size_t size)
-{
-	const struct naming_reply *r = &o->naming->reply;
-	const char *texts[NAMING_TEXTS];
-
-	set_request(o, &(struct answer){ .op = op, .a = at, .size = size });
-	if (!naming_ask(o, texts) || r->data_len > size)
-		return 0;
-	memcpy(buf, r->text, r->data_len);
-	return r->data_len;
-}
-
-size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size)
-{
-	return get_code(o, NAMING_CODE, offset, buf, size);
-}
-
-size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size)
-{
-	size_t done = 0, n;
-
-	do {
-		size_t want = size - done < NAMING_TEXT_MAX ? size - done : NAMING_TEXT_MAX;
-
-		n = get_code(o, NAMING_READ, addr + done, buf + done, want);
-		done += n;
-	} while (n && done < size);
-	return done;
 }
