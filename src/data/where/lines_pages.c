@@ -101,9 +101,30 @@ static void see(struct sight *s, const struct seen *v, __u64 hash)
 	}
 }
 
+/* Pages and sights of them are found apart, each by a thread. */
+struct search {
+	const struct line_set *set;
+	struct line_pages *pages;
+	__u32 *page; /* of each access */
+	struct sight sight;
+};
+
 /* At most LINES_AT_ONCE accesses: their lookups wait for memory together. */
-static void see_some(struct line_pages *p, struct sight *s, const struct line_access *a, size_t n,
-		     __u32 *page)
+static void use_some(struct line_pages *p, const struct line_access *a, size_t n, __u32 *page)
+{
+	for (size_t i = 0; i < n; i++)
+		u64_map_prefetch(&p->of, page_of(&a[i]));
+	for (size_t i = 0; i < n; i++) {
+		const __u32 k = u64_map_get(&p->of, page_of(&a[i]));
+
+		if (k != U64_MAP_NONE)
+			__builtin_prefetch(&p->page[k]);
+	}
+	for (size_t i = 0; i < n; i++)
+		page[i] = a[i].phys ? use(p, &a[i], page_of(&a[i])) : U64_MAP_NONE;
+}
+
+static void see_some(struct sight *s, const struct line_access *a, size_t n)
 {
 	__u64 hash[LINES_AT_ONCE];
 	struct seen v;
@@ -111,49 +132,61 @@ static void see_some(struct line_pages *p, struct sight *s, const struct line_ac
 	for (size_t i = 0; i < n; i++) {
 		v = seen_of(&a[i]);
 		hash[i] = hash_of(&v);
-		u64_map_prefetch(&p->of, v.page);
 		u64_map_prefetch(&s->of, hash[i]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		const __u32 k = u64_map_get(&p->of, page_of(&a[i]));
 		const __u32 first = u64_map_get(&s->of, hash[i]);
 
-		if (k != U64_MAP_NONE)
-			__builtin_prefetch(&p->page[k]);
 		if (first != U64_MAP_NONE)
 			__builtin_prefetch(&s->seen[first]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		page[i] = a[i].phys ? use(p, &a[i], page_of(&a[i])) : U64_MAP_NONE;
 		v = seen_of(&a[i]);
 		if (is_seen(&a[i]))
 			see(s, &v, hash[i]);
 	}
 }
 
-/* Return: how many rows are in *out. */
-static size_t see_all(const struct line_set *s, struct line_pages *p, __u32 *page,
-		      struct seen **out)
+static void use_all(struct search *f)
 {
-	struct sight all = { .seen = xcalloc(s->n, sizeof(*all.seen)) };
+	const struct line_set *s = f->set;
 
 	for (size_t i = 0; i < s->n; i += LINES_AT_ONCE)
-		see_some(p, &all, &s->access[i],
-			 s->n - i < LINES_AT_ONCE ? s->n - i : LINES_AT_ONCE, &page[i]);
-	u64_map_free(&all.of);
-	*out = all.seen;
-	return all.n;
+		use_some(f->pages, &s->access[i],
+			 s->n - i < LINES_AT_ONCE ? s->n - i : LINES_AT_ONCE, &f->page[i]);
+}
+
+static void see_all(struct search *f)
+{
+	const struct line_set *s = f->set;
+
+	f->sight.seen = xcalloc(s->n, sizeof(*f->sight.seen));
+	for (size_t i = 0; i < s->n; i += LINES_AT_ONCE)
+		see_some(&f->sight, &s->access[i],
+			 s->n - i < LINES_AT_ONCE ? s->n - i : LINES_AT_ONCE);
+	u64_map_free(&f->sight.of);
+	qsort(f->sight.seen, f->sight.n, sizeof(*f->sight.seen), compare_seen);
+}
+
+static void do_searches(void *ctx, size_t from, size_t to)
+{
+	static void (*const searches[])(struct search *f) = { see_all, use_all };
+
+	for (size_t i = from; i < to; i++)
+		searches[i](ctx);
 }
 
 void line_pages_find(const struct line_set *s, struct line_pages *out, __u32 *page)
 {
+	struct search f = { .set = s, .pages = out, .page = page };
 	size_t n_moves = 0, n;
 	struct move *moves;
 	struct seen *seen;
 
 	*out = (struct line_pages){ 0 };
-	n = see_all(s, out, page, &seen);
-	qsort(seen, n, sizeof(*seen), compare_seen);
+	parallel_for(2, 1, do_searches, &f);
+	seen = f.sight.seen;
+	n = f.sight.n;
 	moves = xcalloc(n, sizeof(*moves));
 	for (size_t i = 1; i < n; i++)
 		if (seen[i].space == seen[i - 1].space && seen[i].addr == seen[i - 1].addr)
