@@ -1014,6 +1014,72 @@ static void test_code_map_again(void **state)
 	naming_free(n);
 }
 
+/* The bytes that a file has from an offset on, as far as they are of one segment. */
+static size_t code_of(const unsigned char *file, __u64 offset, const unsigned char **code)
+{
+	const Elf64_Ehdr *head = (const void *)file;
+	const Elf64_Phdr *ph = (const void *)(file + head->e_phoff);
+
+	for (int i = 0; i < head->e_phnum; i++) {
+		if (ph[i].p_type != PT_LOAD || offset < ph[i].p_offset ||
+		    offset >= ph[i].p_offset + ph[i].p_filesz)
+			continue;
+		*code = file + offset;
+		return ph[i].p_offset + ph[i].p_filesz - offset;
+	}
+	return 0;
+}
+
+/* Two files that differ in every byte of code, asked by turns: everywhere, and where segments begin and end. */
+static void test_code(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){ 0 });
+	unsigned char *file[2], buf[16];
+	const unsigned char *code = NULL;
+	const Elf64_Ehdr *head;
+	const Elf64_Phdr *ph;
+	struct object *o[2];
+	size_t size;
+	struct stat st;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(fstat(fd, &st), 0);
+	size = st.st_size;
+	for (int k = 0; k < 2; k++) {
+		file[k] = malloc(size);
+		assert_non_null(file[k]);
+		assert_int_equal(pread(fd, file[k], size, 0), size);
+	}
+	close(fd);
+	head = (const void *)file[0];
+	ph = (const void *)(file[0] + head->e_phoff);
+	for (int i = 0; i < head->e_phnum; i++)
+		for (__u64 at = 0; ph[i].p_flags & PF_X && at < ph[i].p_filesz; at++)
+			file[1][ph[i].p_offset + at] ^= 0xff;
+	for (int k = 0; k < 2; k++) {
+		put_file(path_of(k ? "code1" : "code0"), (const char *)file[k], size);
+		o[k] = must_open(n, path_of(k ? "code1" : "code0"));
+	}
+	srand(1);
+	for (int i = 0; i < 6000; i++) {
+		const int k = i & 1, p = rand() % head->e_phnum, edge = rand() % 3;
+		const size_t want = 1 + rand() % sizeof(buf);
+		const __u64 near = ph[p].p_offset + (edge == 1 ? ph[p].p_filesz : 0) - 20;
+		const __u64 at = edge < 2 ? near + rand() % 40 : rand() % (size + 64);
+		size_t has = code_of(file[k], at, &code);
+
+		has = has < want ? has : want;
+		assert_int_equal(object_code(o[k], at, buf, want), has);
+		assert_int_equal(memcmp(buf, code, has), 0);
+	}
+	object_close(o[0]);
+	object_close(o[1]);
+	naming_free(n);
+	free(file[0]);
+	free(file[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1032,6 +1098,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_code_maps),
 		cmocka_unit_test(test_code_map_files),
 		cmocka_unit_test(test_code_map_again),
+		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_span),
 		cmocka_unit_test(test_span_of_inlined),
 		cmocka_unit_test(test_attempts),

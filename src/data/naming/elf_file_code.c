@@ -6,14 +6,15 @@
 
 #include <dwarf.h>
 
-/* Debug files have the same addresses, and no code. */
+/* Debug files have the same addresses, and no code. Empty data of threads has an address, but takes none. */
 static bool has_code(const struct elf_file *o, __u64 addr)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr sh;
 
 	while ((section = elf_nextscn(o->elf, section)))
-		if (gelf_getshdr(section, &sh) && sh.sh_flags & SHF_ALLOC && addr >= sh.sh_addr &&
+		if (gelf_getshdr(section, &sh) && sh.sh_flags & SHF_ALLOC &&
+		    !(sh.sh_flags & SHF_TLS) && addr >= sh.sh_addr &&
 		    addr - sh.sh_addr < sh.sh_size && sh.sh_type == SHT_NOBITS)
 			return false;
 	return true;
