@@ -64,7 +64,7 @@ __u32 u64_map_get(const struct u64_map *m, __u64 key)
 
 int u64_map_add(struct u64_map *m, __u64 key, __u32 value)
 {
-	if (2 * (m->n + 1) > m->size)
+	if (10 * (m->n + 1) > 7 * m->size)
 		grow(m);
 	insert(m, key, value);
 	return 0;

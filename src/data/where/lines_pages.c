@@ -170,7 +170,7 @@ static void see_all(struct search *f)
 
 static void do_searches(void *ctx, size_t from, size_t to)
 {
-	static void (*const searches[])(struct search *f) = { see_all, use_all };
+	static void (*const searches[])(struct search * f) = { see_all, use_all };
 
 	for (size_t i = from; i < to; i++)
 		searches[i](ctx);
