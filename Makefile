@@ -330,6 +330,7 @@ bench: deps
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
 	$(Q)$(O)/bench-snapshot
+	$(Q)$(O)/bench-scrape
 	$(Q)$(O)/bench-top
 	$(Q)$(MAKE) --no-print-directory cost
 

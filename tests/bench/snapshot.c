@@ -6,11 +6,11 @@
  *
  *   bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]
  */
-#include "../unit/count_sample.h"
 #include "base/clock.h"
+#include "base/num.h"
 #include "counts/counts.h"
 #include "perf/sample_cost.h"
-#include "base/num.h"
+#include "tables.h"
 
 #include <getopt.h>
 #include <jansson.h>
@@ -19,8 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PATTERNS 16
-#define SAMPLES	 1000 /* of a group in a shard */
 #define MAX_RUNS 99
 #define MAX_CPUS 8192
 
@@ -31,67 +29,11 @@ static const struct size {
 	{ 768, 4, 2000 }, { 768, 8, 2000 }, { 768, 24, 2000 }, { 768, 48, 2000 },
 };
 
-/* Groups have samples in all shards, in one, in none. */
-enum spread { EVERYWHERE, ONE_SHARD, NOWHERE, SPREADS };
-
 static const char *const spread_names[] = { "every shard", "one shard", "no sample" };
 
 static struct layout layout;
-static __u64 *patterns[PATTERNS];
 static unsigned int runs = 9;
 static json_t *rows;
-
-static void __attribute__((noreturn)) die(const char *text)
-{
-	log_error("%s", text);
-	exit(1);
-}
-
-static void make_patterns(void)
-{
-	for (int p = 0; p < PATTERNS; p++) {
-		patterns[p] = calloc(layout.words, sizeof(__u64));
-		if (!patterns[p])
-			die("out of memory");
-		for (int i = 0; i < SAMPLES; i++) {
-			__u64 regs[IBS_OP_REG_FIXED];
-
-			ibs_sim_op(1, p, i, CAPS, regs);
-			count_sample(&layout, patterns[p], regs);
-		}
-	}
-}
-
-static void *pages(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		die("out of memory for the table");
-	madvise(p, bytes, MADV_NOHUGEPAGE); /* nor has a BPF map any */
-	memset(p, 0, bytes);
-	return p;
-}
-
-static void fill(const struct counts *c, __u64 *series, enum spread spread,
-		 struct ibs_cpu_state *cpus, struct ibs_slot_owner *owners)
-{
-	__u64 n = 0;
-
-	memset(series, 0, (size_t)c->shards * c->max_slots * layout.words * sizeof(*series));
-	for (__u32 slot = 1; slot < c->max_slots; slot++) {
-		owners[slot].key.cgroup_id = 1000 + slot;
-		owners[slot].used = 1;
-		for (__u32 shard = 0; shard < c->shards && spread != NOWHERE; shard++) {
-			if (spread == ONE_SHARD && shard != slot % c->shards)
-				continue;
-			memcpy(series + ((size_t)shard * c->max_slots + slot) * layout.words,
-			       patterns[(slot + shard) % PATTERNS], layout.words * sizeof(*series));
-			n += SAMPLES;
-		}
-	}
-	cpus[0].seen = cpus[0].outcome[IBS_OUTCOME_AGGREGATED] = n;
-}
 
 static int ignore(void *arg, struct group *g)
 {
@@ -131,9 +73,9 @@ static void bench(const struct size *size, bool as_json)
 	size_t bytes = (size_t)size->shards * (size->groups + 1) * layout.words * sizeof(__u64);
 	size_t state_bytes = sizeof(struct ibs_state) + size->cpus * sizeof(struct ibs_cpu_state);
 	size_t owners_bytes = (size->groups + 1) * sizeof(struct ibs_slot_owner);
-	struct ibs_state *state = pages(state_bytes);
-	struct ibs_slot_owner *owners = pages(owners_bytes);
-	__u64 *series = pages(bytes);
+	struct ibs_state *state = tables_pages(state_bytes);
+	struct ibs_slot_owner *owners = tables_pages(owners_bytes);
+	__u64 *series = tables_pages(bytes);
 	const struct counts c = {
 		.series = series,
 		.owners = owners,
@@ -148,7 +90,7 @@ static void bench(const struct size *size, bool as_json)
 	for (int s = 0; s < SPREADS; s++) {
 		double whole, each, ledger;
 
-		fill(&c, series, s, state->cpu, owners);
+		tables_fill(&c, series, s, state->cpu, owners);
 		whole = time_of(&c, 0);
 		each = time_of(&c, 1);
 		ledger = time_of(&c, 2);
@@ -205,7 +147,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
-	make_patterns();
+	tables_patterns(&layout);
 	rows = json_array();
 	if (!as_json)
 		printf("Reading the counters, ms of CPU (median of %u)\n\n%6s %7s %7s %8s  %-12s "
