@@ -93,6 +93,11 @@ USAGE = [
     (['serve', *SIM, '-e', 'ibs_op//,cycles'], "unknown event 'cycles'"),
     (['serve', *BOTH, '-F', '100', '--max-overhead', '1%'], '--max-overhead changes the period'),
     (['ctl', '-e', 'cycles', 'ledger'], "event 'cycles'"),
+    # also without a collector
+    (['ctl', '--control', '/nonexistent', 'set', 'period=abc'], "-c (period): invalid number 'abc'"),
+    (['ctl', '--control', '/nonexistent', 'set', 'grace=3', 'perod=5'], "unknown option 'perod'"),
+    (['ctl', '--control', '/nonexistent', 'set', 'pin-dir=x'], "'pin-dir' cannot be set live"),
+    (['ctl', '--control', '/nonexistent', 'set', 'by=container', 'hot-lines=1'], "'hot-lines' cannot be set live"),
     (['ctl', '-e', 'ibs_op', 'status'], 'status is the same for all events'),
     (['serve', *FETCH, '--push', 'http://a:1'], 'profiles consist of ibs_op samples; ibs_fetch samples'),
     (['serve', *FETCH, '--src', 'dram'], '--src: samples of ibs_fetch'),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope ctl: show or change a running collector. */
 #include "cmd.h"
+#include "cmd_serve.h"
 #include "status/reading.h"
 #include "collector/control.h"
 #include "view/hist.h"
@@ -301,7 +302,7 @@ static const struct verb {
 	{ "unpin", NULL, "end sampling and remove all pins, and with them the counters",
 	  .ends = true, .removes = true },
 };
-#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+#define VERBS ARRAY_SIZE(verbs)
 
 #define SETS 3
 
@@ -441,7 +442,7 @@ static int ask(const struct ctl *c, const char *verb, int argc, char **argv, str
 	char path[sizeof(((struct ibs_meta *)0)->control)], *text = NULL;
 	size_t n = 0;
 	FILE *f;
-	int ret;
+	int ret, wrong;
 
 	for (int i = 0; i < argc; i++) {
 		if (!argv[i][strcspn(argv[i], "\r\n")] && *argv[i])
@@ -457,8 +458,9 @@ static int ask(const struct ctl *c, const char *verb, int argc, char **argv, str
 		fprintf(f, "%s\n", argv[i]);
 	xmemclose(f);
 	ret = control_ask(path, text, n, &answer, err);
+	wrong = ret && !strcmp(verb, "set") && serve_check_set(text, n, err);
 	free(text);
-	return ret ? EXIT_FAILED : print_answer(&answer, stdout, err);
+	return wrong ? EXIT_USAGE : ret ? EXIT_FAILED : print_answer(&answer, stdout, err);
 }
 
 /* Return: as ask(). */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope serve: the collector, with optional metrics endpoint, hot lines and profiles. */
 #include "cmd.h"
+#include "cmd_serve.h"
 #include "live_lines/live_lines.h"
 #include "live_lines/served_lines.h"
 #include "collector/collector.h"
@@ -115,6 +116,11 @@ static const struct collector_extra extra = {
 	.size = sizeof(struct serve_opts),
 	.check = check_extra,
 };
+
+int serve_check_set(char *text, size_t n, struct err *err)
+{
+	return collector_check_set(&extra, text, n, err);
+}
 
 static int open_web(struct serve *s, struct err *err)
 {

@@ -40,6 +40,14 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS]);
 /* Call after poll(). Return: 0; or a negative errno with @err if the collector must exit. */
 int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err);
 
+/**
+ * collector_check_set() - would a collector without other options take these?
+ * @text: @n bytes and a NUL, a request "set" of control.h; modified
+ *
+ * What depends on the machine is not checked. Return: 0, or a negative errno with @err.
+ */
+int collector_check_set(const struct collector_extra *extra, char *text, size_t n, struct err *err);
+
 /* Read the options again. If they are invalid, log that and keep the old ones. */
 void collector_reload(struct collector *c);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "collector.h"
 #include "collector_private.h"
 
 #include "base/clock.h"
@@ -65,10 +66,11 @@ static const struct live_row *find_row(const char *name)
 	return &reopens;
 }
 
-static int check_name(struct collector *c, const struct control_line *l, struct err *err)
+static int check_name(const struct settings_source *source, const struct control_line *l,
+		      struct err *err)
 {
-	const struct option_row *option = settings_find_option(&c->source, l->name);
-	const struct collector_extra *extra = c->source.extra;
+	const struct option_row *option = settings_find_option(source, l->name);
+	const struct collector_extra *extra = source->extra;
 	bool is_extra = extra && option >= extra->rows && option < extra->rows + extra->n;
 	const char *refused = is_extra ? BY_RESTART : find_row(l->name)->refused;
 
@@ -309,7 +311,7 @@ static enum control_result set(struct collector *c, const struct control_request
 	for (size_t i = 0; i < r->n; i++) {
 		if (is_wait(&r->line[i]))
 			continue;
-		if (check_name(c, &r->line[i], err))
+		if (check_name(&c->source, &r->line[i], err))
 			return CONTROL_USAGE;
 		options++;
 	}
@@ -323,6 +325,27 @@ static enum control_result set(struct collector *c, const struct control_request
 	live_options_set(&next, r);
 	live_options_unset(&next, WAIT);
 	return change(c, &next, r, out, err);
+}
+
+int collector_check_set(const struct collector_extra *extra, char *text, size_t n, struct err *err)
+{
+	char *argv[] = { "serve", NULL };
+	const struct settings_source source = { .argc = 1, .argv = argv, .extra = extra };
+	struct collector_settings settings = {};
+	struct live_options options = {};
+	struct control_request r;
+	int ret = control_parse(text, n, &r, err);
+
+	for (size_t i = 0; !ret && i < r.n; i++)
+		ret = is_wait(&r.line[i]) ? 0 : check_name(&source, &r.line[i], err);
+	if (ret)
+		return ret;
+	live_options_set(&options, &r);
+	live_options_unset(&options, WAIT);
+	ret = settings_parse(&source, &options, &settings, err);
+	settings_close(&settings);
+	live_options_free(&options);
+	return ret;
 }
 
 static enum control_result unset(struct collector *c, const struct control_request *r, FILE *out,
