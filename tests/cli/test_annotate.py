@@ -245,6 +245,16 @@ class Annotate(unittest.TestCase):
             self.assertEqual((p.returncode, p.stdout), (2, ''))
             self.assertIn(says, p.stderr)
 
+    def test_no_recording(self):
+        """A file that is none is not searched for as a function."""
+        path = os.path.join(self.dir.name, 'junk.data')
+        with open(path, 'w', encoding='ascii') as f:
+            f.write('junk')
+        for cwd, arg in (self.dir.name, 'junk.data'), ('/', path):
+            p = run('annotate', arg, cwd=cwd)
+            self.assertEqual((p.returncode, p.stdout), (1, ''))
+            self.assertIn(f'{arg}: unknown format', p.stderr)
+
     def test_perf(self):
         """Shares of samples are those of perf annotate, which adds samples within an instruction to it."""
         if not shutil.which('perf'):

@@ -171,12 +171,21 @@ static bool is_recording(const char *name)
 	const struct recorded_input in = { .file = name };
 	struct trace *t = NULL;
 	struct err unused;
-	struct stat st;
-	bool is = !stat(name, &st) && S_ISREG(st.st_mode) && !recorded_open(&in, &t, &unused);
 
-	if (is)
-		trace_close(t);
-	return is;
+	if (recorded_open(&in, &t, &unused))
+		return false;
+	trace_close(t);
+	return true;
+}
+
+/* Does an argument name a file rather than a function? Programs often have the name of a function. */
+static bool is_file(const char *name)
+{
+	const char *suffix = strrchr(name, '.');
+	struct stat st;
+
+	return !stat(name, &st) && (strchr(name, '/') || (suffix && !strcmp(suffix, ".data")) ||
+				    (S_ISREG(st.st_mode) && is_recording(name)));
 }
 
 static void choose_event(struct sampling_opts *s, struct recorded_input *in)
@@ -215,7 +224,7 @@ static int parse(struct sampling_opts *s, int argc, char **argv, const struct op
 			       argv[optind]);
 	if (!in->from_option)
 		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
-	if (in->argument && in->n_files && !in->from_option && is_recording(in->files[0])) {
+	if (in->argument && in->n_files && !in->from_option && is_file(in->files[0])) {
 		in->file = in->files[0];
 		in->argument = NULL;
 	}
