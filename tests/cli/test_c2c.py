@@ -246,7 +246,7 @@ class C2c(unittest.TestCase):
     def test_text(self):
         for width in (60, 80, 150):
             text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
-            table = text[text.index('\nLINE'):text.index('\n\ndata ')]
+            table = text[text.index('\nLINE'):text.index('\n\n95% intervals of cycles: ')]
             self.assertLessEqual(max(map(len, table.splitlines())), width, text)
             self.assertIn('SIMULATED', text)
             self.assertIn('1 page moved', text)
@@ -309,6 +309,26 @@ class C2c(unittest.TestCase):
         top = json.loads(self.c2c(self.file, '--json', '--top', '3').stdout)
         self.assertEqual(top['rest']['lines'], len(j['lines']) - 3)
         self.assertEqual(sum(r['samples'] for r in top['lines']) + top['rest']['samples'], 1403)
+
+    def test_intervals(self):
+        """Of lines whose page did not move: those of report, which has them from its own sums."""
+        compared = 0
+        for path in self.file, self.make('random', '1500', '5'):
+            lines = {r['line']: r for r in json.loads(self.c2c(path, '--json').stdout)['lines'] if r['address'] == 'physical' and not r['moved']}
+            p = run('report', '--by', 'line', '--phys', '--json', path)
+            for r in json.loads(p.stdout)['rows']:
+                mine = lines.get(r['labels']['line'])
+                if not mine or not r['valid'] or mine['samples'] != r['samples']:
+                    continue
+                for c in ('low', 'high', 'share_low', 'share_high'):
+                    rounded = 'share' not in c    # in report
+                    self.assertAlmostEqual(mine[c], r[c], delta=max(1e-5 * r[c], rounded), msg=(c, mine, r))
+                compared += 1
+        self.assertGreater(compared, 20)
+        # of the rest: as far as its heaviest sample may be one of the rows
+        top = json.loads(self.c2c(self.file, '--json', '--top', '2').stdout)
+        for r in top['rest'], top['total']:
+            self.assertTrue(0 < r['low'] < r['miss_cycles'] < r['high'], r)
 
     def test_selection(self):
         rows = {r['line']: r for r in self.rows(self.file, '-p', '101')}

@@ -51,6 +51,8 @@ struct line_access {
 	/* sums; cycles are latencies, each times the ops of its sample (1 if unknown) */
 	__u64 samples, valid, sum, cycles;
 	__u64 first, last; /* time */
+	/* of the samples' cycles, as in struct estimate; NAN: unknown */
+	float squares, largest;
 };
 enum { LINE_HAS_TASK = 1, LINE_HAS_CPU = 2, LINE_HAS_IP = 4, LINE_KERNEL = 8 };
 
@@ -83,6 +85,7 @@ struct line {
 	enum line_verdict verdict;
 	bool likely; /* the hardware did not report states, so the verdict is not proved */
 	__u64 samples, loads, stores, valid, sum, cycles, known, hitm_cycles;
+	float squares, largest; /* as in struct line_access */
 	__u64 from[LINE_FROM_N];
 	__u32 cpus, threads;
 	const struct line_access *access;

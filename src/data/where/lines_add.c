@@ -77,6 +77,8 @@ static void add_up(struct line_access *sum, const struct line_access *a)
 	sum->valid += a->valid;
 	sum->sum += a->sum;
 	sum->cycles += a->cycles;
+	sum->squares += a->squares;
+	sum->largest = a->largest > sum->largest ? a->largest : sum->largest;
 	sum->first = a->first < sum->first ? a->first : sum->first;
 	sum->last = a->last > sum->last ? a->last : sum->last;
 }
@@ -196,6 +198,8 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 		a.valid = 1;
 		a.sum = lat;
 		a.cycles = lat * (period ?: 1);
+		a.largest = a.cycles;
+		a.squares = a.largest * a.largest;
 	}
 	parallel_queue_put(&s->queue, &a, 1);
 }

@@ -2,6 +2,8 @@
 /* From the tables of hot lines that each CPU keeps to the same accesses as of a recording. */
 #include "lines_private.h"
 
+#include <math.h>
+
 /* No thread has it: of threads that are known by 5 bits alone. */
 #define TID_OF_BIT(bit) (0xffffffe0u | (bit))
 
@@ -54,6 +56,7 @@ static void make(struct making *m, unsigned int slot, __u8 kind, __u32 from, __u
 	sum->first = sum->first && sum->first < m->time ? sum->first : m->time;
 	sum->last = m->time;
 	sum->samples += samples;
+	sum->squares = NAN;
 	if (!samples || !(kind & LINE_LOAD))
 		return;
 	sum->sum += take(&m->sum);

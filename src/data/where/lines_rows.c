@@ -15,9 +15,16 @@
 	X(CYCLES, "miss_cycles", 0, 0,                                                            \
 	  !l->valid || rows->lines->has_period ? l->cycles : (double)NAN,                         \
 	  "latency x ops that a sample represents")                                               \
+	X(LOW, "low", 0, 0, interval_of(rows, l).low,                                             \
+	  "lower end of the 95 % interval of miss_cycles")                                        \
+	X(HIGH, "high", 0, 0, interval_of(rows, l).high, "upper end of it")                       \
 	X(SHARE, "share", COLUMN_DIGITS, 0,                                                       \
 	  l->valid ? share(l->cycles, rows->lines->total.cycles) : (double)NAN,                   \
 	  "share of all miss cycles")                                                             \
+	X(SHARE_LOW, "share_low", COLUMN_DIGITS, 0, share_interval_of(rows, l).low,               \
+	  "lower end of the 95 % interval of share")                                              \
+	X(SHARE_HIGH, "share_high", COLUMN_DIGITS, 0, share_interval_of(rows, l).high,            \
+	  "upper end of it")                                                                      \
 	X(SAMPLES, "samples", 0, COLUMN_OF_SLOT, l->samples, "samples that load or store")        \
 	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_STATES, share(l->hitm_cycles, l->known),         \
 	  "share of the line's miss cycles that loads of modified data cost")                     \
@@ -56,6 +63,31 @@ static double share(double part, double all)
 	return all > 0 ? part / all : (double)NAN;
 }
 
+static struct estimate waits_of(const struct line *l)
+{
+	return (struct estimate){ l->cycles, l->squares, l->largest };
+}
+
+static const struct bounds unknown = { NAN, NAN };
+
+/* Counters of hot lines do not tell how unlike their latencies are. */
+static struct bounds interval_of(const struct line_rows *rows, const struct line *l)
+{
+	const struct estimate e = waits_of(l);
+
+	return (l->valid && !rows->lines->has_period) || isnan(l->squares)
+		       ? unknown
+		       : estimate_interval(&e, 0);
+}
+
+/* Without periods, cycles of all lines have one unit, too. */
+static struct bounds share_interval_of(const struct line_rows *rows, const struct line *l)
+{
+	const struct estimate e = waits_of(l), all = waits_of(&rows->lines->total);
+
+	return !l->valid || isnan(all.squares) ? unknown : estimate_share(&e, &all);
+}
+
 double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum table_column c)
 {
 	const struct column *column = column_find(&lines_columns, c);
@@ -79,6 +111,8 @@ void line_rows_add(struct line *to, const struct line *l)
 	to->valid += l->valid;
 	to->sum += l->sum;
 	to->cycles += l->cycles;
+	to->squares += l->squares;
+	to->largest = l->largest > to->largest ? l->largest : to->largest;
 	to->known += l->known;
 	to->hitm_cycles += l->hitm_cycles;
 	for (unsigned int f = 0; f < LINE_FROM_N; f++)
@@ -104,6 +138,7 @@ static void view_row(const struct line_rows *rows, const struct line_row *r, str
 
 	*out = (struct table_row){ .all = all,
 				   .cycles = line_rows_value(rows, r, TABLE_CYCLES),
+				   .waits = waits_of(l),
 				   .value = xcalloc(TABLE_COLUMNS, sizeof(*out->value)) };
 	for (enum table_column c = 0; c < TABLE_COLUMNS; c++)
 		out->value[c] = line_rows_value(rows, r, c);
@@ -116,6 +151,19 @@ static struct report_kinds kinds_of(const struct line_rows *rows)
 {
 	return (struct report_kinds){ .data = rows->data,
 				      .code = rows->lines->hot.tables ? NULL : rows->code };
+}
+
+static void print_trust(FILE *f, const struct screen *screen, const struct table *view)
+{
+	char *text;
+	size_t size;
+	FILE *line = xmemopen(&text, &size);
+
+	fputc('\n', line);
+	table_print_trust(line, screen, view);
+	xmemclose(line);
+	fputs(size > 1 ? text : "", f);
+	free(text);
 }
 
 void line_rows_table(FILE *f, const struct line_rows *rows)
@@ -149,6 +197,8 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 	view_row(rows, &rest, &view.rest);
 	view_row(rows, &total, &view.total);
 	table_print(f, rows->p->screen, &view, v->n_columns ? v->columns : NULL, v->n_columns);
+	if (!isnan(rows->total.squares))
+		print_trust(f, rows->p->screen, &view);
 	report_kinds_print(f, &kinds);
 	table_free(&view);
 }

@@ -166,6 +166,8 @@ static void add_access(struct line *l, const struct line_access *a)
 	l->valid += a->valid;
 	l->sum += a->sum;
 	l->cycles += a->cycles;
+	l->squares += a->squares;
+	l->largest = a->largest > l->largest ? a->largest : l->largest;
 	l->known += a->from != LINE_FROM_UNKNOWN ? a->cycles : 0;
 	l->hitm_cycles += line_from_hitm(a->from) ? a->cycles : 0;
 	l->from[a->from] += a->samples;
