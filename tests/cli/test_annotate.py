@@ -73,6 +73,13 @@ class Annotate(unittest.TestCase):
         self.assertEqual((rows[3]['type'], rows[3]['type_found']), (None, 'no_access'))
         self.assertEqual((rows[1]['mean'], rows[1]['walk'], rows[3]['mispredicted']), (None, 0, .25))
         self.assertEqual({k: j['total'][k] for k in want}, want | {'walk': 10 / 24, 'mispredicted': .25})
+        # as report has them for the same samples
+        report = json.loads(run('report', '--by', 'symbol', '--json', self.file).stdout)
+        same, = (r for r in report['rows'] if r['labels']['symbol'] == 'annotated')
+        for c in 'low', 'high':
+            self.assertAlmostEqual(j['total'][c], same[c], delta=1)
+            self.assertEqual(rows[0][c], j['total'][c])    # all waits are its
+            self.assertIsNone(rows[1][c])
         self.assertEqual(sum(r['samples'] for r in j['instructions']), j['total']['samples'])
         self.assertEqual({k: n for k, n in j['types'].items() if n}, {'pointer': 24, 'no_access': 10})
         only = self.json(self.file, '--src', 'remote-dram')

@@ -13,25 +13,30 @@
 #define OTHERS_MAX    8	  /* maximum number of files named in a message */
 
 /* X(COLUMN, "name", digits, COLUMN_*, value of sums `s`, "meaning") */
-#define COLUMNS(X)                                                                              \
-	X(SAMPLES, "samples", 0, 0, s->samples, "samples")                                      \
-	X(SAMPLE_SHARE, "sample_share", 0, 0, ratio(s->samples, total->samples),                \
-	  "share of the function's samples")                                                    \
-	X(INSTRUCTION_CYCLES, "miss_cycles", 0, 0,                                              \
-	  s->valid && s->no_period ? (double)NAN : s->cycles,                                   \
-	  "latency x ops that a sample represents")                                             \
-	X(SHARE, "share", 0, 0, ratio(s->cycles, total->cycles),                                \
-	  "share of the function's miss cycles")                                                \
-	X(INSTRUCTION_MEAN, "mean", 0, 0, ratio(s->sum, s->valid), "mean latency, cycles")      \
-	X(DRAM, "dram", 0, 0, ratio(s->dram, s->known),                                         \
-	  "share of the row's miss cycles for data from DRAM")                                  \
-	X(REMOTE, "remote", 0, 0, ratio(s->remote, s->known),                                   \
-	  "share of the row's miss cycles for data from other nodes")                           \
-	X(HITM, "hitm", 0, 0, s->states || !s->cached ? ratio(s->hitm, s->known) : (double)NAN, \
-	  "share of the row's miss cycles for lines that another cache had modified")           \
-	X(WALK, "walk", 0, 0, ratio(s->walks, s->accesses),                                     \
-	  "share of loads and stores that walked page tables")                                  \
-	X(MISPREDICTED, "mispredicted", 0, 0, ratio(s->mispredicted, s->branches),              \
+#define COLUMNS(X)                                                                               \
+	X(SAMPLES, "samples", 0, 0, s->samples, "samples")                                       \
+	X(SAMPLE_SHARE, "sample_share", 0, 0, ratio(s->samples, total->samples),                 \
+	  "share of the function's samples")                                                     \
+	X(INSTRUCTION_CYCLES, "miss_cycles", 0, 0,                                               \
+	  s->valid && s->no_period ? (double)NAN : s->cycles,                                    \
+	  "latency x ops that a sample represents")                                              \
+	X(LOW, "low", 0, 0, interval_of(s).low, "lower end of the 95 % interval of miss_cycles") \
+	X(HIGH, "high", 0, 0, interval_of(s).high, "upper end of it")                            \
+	X(SHARE, "share", 0, 0, ratio(s->cycles, total->cycles),                                 \
+	  "share of the function's miss cycles")                                                 \
+	X(SHARE_LOW, "share_low", 0, 0, share_interval_of(s, total).low,                         \
+	  "lower end of the 95 % interval of share")                                             \
+	X(SHARE_HIGH, "share_high", 0, 0, share_interval_of(s, total).high, "upper end of it")   \
+	X(INSTRUCTION_MEAN, "mean", 0, 0, ratio(s->sum, s->valid), "mean latency, cycles")       \
+	X(DRAM, "dram", 0, 0, ratio(s->dram, s->known),                                          \
+	  "share of the row's miss cycles for data from DRAM")                                   \
+	X(REMOTE, "remote", 0, 0, ratio(s->remote, s->known),                                    \
+	  "share of the row's miss cycles for data from other nodes")                            \
+	X(HITM, "hitm", 0, 0, s->states || !s->cached ? ratio(s->hitm, s->known) : (double)NAN,  \
+	  "share of the row's miss cycles for lines that another cache had modified")            \
+	X(WALK, "walk", 0, 0, ratio(s->walks, s->accesses),                                      \
+	  "share of loads and stores that walked page tables")                                   \
+	X(MISPREDICTED, "mispredicted", 0, 0, ratio(s->mispredicted, s->branches),               \
 	  "share of retired branches that were mispredicted")
 
 static const struct column columns[] = { COLUMNS(COLUMN_ROW) };
@@ -75,6 +80,19 @@ static double ratio(__u64 part, __u64 all)
 	return all ? (double)part / all : (double)NAN;
 }
 
+static const struct bounds unknown = { NAN, NAN };
+
+static struct bounds interval_of(const struct annotate_sums *s)
+{
+	return !s->valid || s->no_period ? unknown : estimate_interval(&s->waits, 0);
+}
+
+static struct bounds share_interval_of(const struct annotate_sums *s,
+				       const struct annotate_sums *total)
+{
+	return s->valid ? estimate_share(&s->waits, &total->waits) : unknown;
+}
+
 double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,
 		      enum table_column column)
 {
@@ -90,6 +108,7 @@ static void add_wait(struct annotate_sums *s, const struct report_wait *w)
 	s->valid++;
 	s->sum += w->lat;
 	s->cycles += w->cycles;
+	estimate_add(&s->waits, w->cycles);
 	s->known += w->known ? w->cycles : 0;
 	s->dram += table_is_dram(w->src) ? w->cycles : 0;
 	s->remote += table_is_remote(w->src) ? w->cycles : 0;

@@ -7,6 +7,7 @@
 #define IBSCOPE_ANNOTATE_H
 
 #include "base/intern.h"
+#include "base/estimate.h"
 #include "symbols/symbols.h"
 #include "table/columns.h"
 
@@ -18,6 +19,7 @@ struct annotate_sums {
 	__u64 samples, valid, sum; /* latencies of `valid` samples, cycles */
 	/* miss cycles, or latencies if a period is unknown; the part with a known source */
 	__u64 cycles, known, dram, remote, hitm;
+	struct estimate waits;	      /* of `cycles` */
 	__u64 cached, states;	      /* samples from other caches; those with the line's state */
 	__u64 memory;		      /* samples of loads and stores */
 	__u64 accesses, walks;	      /* samples with a known translation; page walks */

@@ -361,6 +361,19 @@ static const struct annotate_row *hottest_of(const struct annotate *a)
 	return hottest;
 }
 
+/* How far the share of the hottest instruction may be from the truth. */
+static void put_trust(struct text *t)
+{
+	const struct annotate_sums *s = t->hottest ? t->hottest->sums : NULL;
+	char low[32], high[32];
+
+	if (!s || s->valid == total_of(t->a)->valid)
+		return;
+	cell(t, s, TABLE_SHARE_LOW, low, sizeof(low));
+	cell(t, s, TABLE_SHARE_HIGH, high, sizeof(high));
+	fprintf(t->f, "\n95%% interval of the highest share: %s to %s\n", low, high);
+}
+
 void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
 	struct text t = { .f = f,
@@ -375,6 +388,7 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 	put_heading(&t);
 	put_rows(&t);
 	put_line(&t, total_of(a), "total", true);
+	put_trust(&t);
 	type_kinds_print(f, a->types);
 	source_warn(&t.sources);
 	source_free(&t.sources);
