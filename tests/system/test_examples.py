@@ -55,6 +55,12 @@ class Examples(unittest.TestCase):
         self.assertGreaterEqual(len(code), 5)
         loads = [i for i in code if re.search(r'\(%r', i['text'])]
         self.assertGreaterEqual(len(loads), 3, code)
+        highest = max((i for i in code if i['share']), key=lambda i: i['share'])
+        text = ibscope.run('annotate', 'walk_list', '-i', self.data['pointer_chase']).stdout
+        interval = re.search(r'\n95% interval of the highest share: ([\d.]+)% to ([\d.]+)%\n', text)
+        self.assertIsNotNone(interval, text)
+        for n, end in enumerate(('share_low', 'share_high')):
+            self.assertAlmostEqual(float(interval[n + 1]), 100 * highest[end], delta=0.06)
 
     def test_fields(self):
         """The field that the loop reads, and not its neighbours."""
