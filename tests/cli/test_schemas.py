@@ -94,6 +94,7 @@ TABLES = [
     ('annotate', '$defs columns properties', 0, ('src/face/annotate/annotate.c', 'COLUMNS')),
     ('explain', 'properties predicates items properties stage enum', 1, ('src/core/plan/plan.h', 'PLAN_STAGE_TABLE')),
     ('doctor-verify', 'properties figures items properties id enum', 0, ('src/face/doctor/verify.h', 'VERIFY_TABLE')),
+    ('doctor-verify', 'properties loops items properties id enum', 0, ('src/face/doctor/loops.h', 'LOOPS_TABLE')),
 ]
 
 

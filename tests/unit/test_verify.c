@@ -42,7 +42,7 @@ static json_t *json(const struct verify *v)
 	struct err e;
 	json_t *o;
 
-	assert_int_equal(verify_print_json(v, f, &e), 0);
+	assert_int_equal(verify_print_json(v, NULL, f, &e), 0);
 	fclose(f);
 	o = json_loads(out, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(o);

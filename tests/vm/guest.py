@@ -248,6 +248,7 @@ class Guest:
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs, self.count, self.failed = collections.Counter(), collections.Counter(), []
         self.timeout = 1800
+        self.env = {}                           # of run.sh: the rig's knobs
 
     def do(self, script):
         self.script.append(script)
@@ -300,7 +301,7 @@ class Guest:
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f, open(os.path.join(self.dir, 'rig'), 'w+', errors='replace') as err:
-                p = subprocess.Popen(cmd, stdout=f, stderr=err, stdin=subprocess.DEVNULL)
+                p = subprocess.Popen(cmd, stdout=f, stderr=err, stdin=subprocess.DEVNULL, env={**os.environ, **self.env})
                 _, status, usage = os.wait4(p.pid, 0)
                 p.returncode = os.waitstatus_to_exitcode(status)
                 err.seek(0)

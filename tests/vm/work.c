@@ -8,6 +8,8 @@
 // work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
 // work -l3 N: sysfs says from now on that there are N L3 caches, each of as many CPUs in a row.
 // work -loop N: go round N times.
+// work -fault N: from now on the emulated processor is wrong: 1 sources, 2 latencies, 4 ops of the handler,
+//	8 lost samples, or a sum of these; only with --icount.
 // work -loud COMMAND...: run it, and do not sleep meanwhile; see -quiet.
 // work -quiet FILE COMMAND...: run it; what else this program keeps busy sleeps until FILE says that it
 //	samples. Not so where there is no /tmp/quiet.
@@ -138,6 +140,19 @@ static void *second_thread(void *run)
 	snprintf(second, sizeof(second), "%.12s.t", name);
 	prctl(PR_SET_NAME, second);
 	return ((void *(*)(void *))run)(NULL);
+}
+
+static int set_faults(unsigned int faults)
+{
+	/* nopl (0x1b5c1f0 | faults)(%rdi); ret */
+	const unsigned char code[] = { 0x0f, 0x1f, 0x87, 0xf0 | (faults & 15), 0xc1, 0xb5, 0x01, 0xc3 };
+	void *p = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return perror("mmap"), 1;
+	memcpy(p, code, sizeof(code));
+	((void (*)(void))p)();
+	return 0;
 }
 
 static int hop(double seconds, unsigned int seed)
@@ -335,6 +350,8 @@ int main(int argc, char **argv)
 		return change_map(atof(argv[2]));
 	if (argc == 3 && !strcmp(argv[1], "-l3"))
 		return show_l3(atol(argv[2]));
+	if (argc == 3 && !strcmp(argv[1], "-fault"))
+		return set_faults(strtoul(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "-loop"))
 		return go_round(strtoul(argv[2], NULL, 0));
 	if (argc > 2 && !strcmp(argv[1], "-time"))

@@ -25,7 +25,7 @@
 #define WIDTH 100 /* unless the output is a terminal */
 
 struct doctor_options {
-	bool cost, json;
+	bool cost, json, no_loops;
 	double verify_s; /* 0: do not */
 };
 
@@ -255,8 +255,10 @@ static const struct option_row rows[] = {
 	  OPTION_FLAG(struct doctor_options, cost) },
 	{ "verify", 0, "[=SECONDS]",
 	  "sample all CPUs for 10 s, or SECONDS, instead, and compare the samples with core "
-	  "counters and the L3",
+	  "counters and the L3; then sample loops of known behaviour",
 	  set_verify },
+	{ "no-loops", 0, NULL, "with --verify: no loops",
+	  OPTION_FLAG(struct doctor_options, no_loops) },
 	{ "json", 0, NULL, "print one JSON object", OPTION_FLAG(struct doctor_options, json) },
 };
 
@@ -288,6 +290,8 @@ int cmd_doctor(int argc, char **argv)
 			      argv[optind]);
 	if (!err && o.cost && o.verify_s)
 		err = err_set(&e, -EINVAL, "--cost and --verify exclude each other");
+	if (!err && o.no_loops && !o.verify_s)
+		err = err_set(&e, -EINVAL, "--no-loops needs --verify");
 	if (err) {
 		log_error("%s", e.text);
 		return EXIT_USAGE;
@@ -295,7 +299,7 @@ int cmd_doctor(int argc, char **argv)
 	if (o.verify_s) {
 		bool agree;
 
-		if (!doctor_verify(o.verify_s, o.json, &agree, &e))
+		if (!doctor_verify(o.verify_s, !o.no_loops, o.json, &agree, &e))
 			return agree ? EXIT_DONE : EXIT_FAILED;
 		log_error("%s", e.text);
 		return EXIT_FAILED;

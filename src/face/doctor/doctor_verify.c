@@ -2,6 +2,7 @@
 #include "doctor_verify.h"
 
 #include "base/clock.h"
+#include "loops.h"
 #include "verify.h"
 #include "event/cpu.h"
 #include "l3_latency.h"
@@ -132,13 +133,34 @@ static int sample(struct session *s, struct counters *c, double seconds, struct 
 	return ret ?: sampler_snapshot(session_event(s, 0)->sampler, got, err);
 }
 
-int doctor_verify(double seconds, bool json, bool *agree, struct err *err)
+static bool all_agree(const struct verify *v, const struct loops *l)
+{
+	return (verify_compared(v) || (l && loops_compared(l))) &&
+	       (!verify_compared(v) || verify_agrees(v)) &&
+	       (!l || !loops_compared(l) || loops_agree(l));
+}
+
+/* @l: NULL if no loops were run */
+static int show(const struct verify *v, const struct loops *l, bool json, struct err *err)
+{
+	if (json)
+		return verify_print_json(v, l, stdout, err);
+	verify_print(v, stdout);
+	if (l) {
+		putchar('\n');
+		loops_print(l, stdout);
+	}
+	return 0;
+}
+
+int doctor_verify(double seconds, bool loops, bool json, bool *agree, struct err *err)
 {
 	struct sampling_opts o;
 	struct session *s = session_new();
 	struct counters c = {};
 	struct snapshot got = {};
 	struct verify v = { .seconds = seconds };
+	struct loops l = {};
 	int ret;
 
 	sampling_init(&o);
@@ -156,11 +178,11 @@ int doctor_verify(double seconds, bool json, bool *agree, struct err *err)
 		v.cpus = got.pmu.cpus;
 		read_tagged(&v, &c, &got);
 		read_l3(&v, &c, &got);
-		*agree = verify_agrees(&v);
-		if (json)
-			ret = verify_print_json(&v, stdout, err);
-		else
-			verify_print(&v, stdout);
+	}
+	ret = ret ?: loops ? loops_run(&l, err) : 0;
+	if (!ret) {
+		*agree = all_agree(&v, loops ? &l : NULL);
+		ret = show(&v, loops ? &l : NULL, json, err);
 	}
 	snapshot_free(&got);
 	perf_events_close(c.tagged);

@@ -9,10 +9,11 @@ struct err;
 
 /**
  * doctor_verify() - sample all CPUs, count with core counters at the same time, and print both
- * @agree: whether samples and counters agree
+ * @loops: then sample loops of known behaviour, too
+ * @agree: whether samples and counters agree, and loops look as they must
  *
  * Return: 0, or a negative errno with @err.
  */
-int doctor_verify(double seconds, bool json, bool *agree, struct err *err);
+int doctor_verify(double seconds, bool loops, bool json, bool *agree, struct err *err);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "verify.h"
 
+#include "loops.h"
+
 #include "base/err.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -137,7 +139,7 @@ static void put_boolean(struct json_writer *w, const char *key, bool known, bool
 		json_put_null(w, key);
 }
 
-int verify_print_json(const struct verify *v, FILE *f, struct err *e)
+int verify_print_json(const struct verify *v, const struct loops *loops, FILE *f, struct err *e)
 {
 	struct json_writer w = { .f = f, .precision = 12 };
 
@@ -162,6 +164,8 @@ int verify_print_json(const struct verify *v, FILE *f, struct err *e)
 	}
 	json_end(&w);
 	put_boolean(&w, "agrees", verify_compared(v), verify_agrees(v));
+	if (loops)
+		loops_print_json(loops, &w);
 	json_finish(&w);
 	return output_stream_flush(f, e);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 struct err;
+struct loops;
 
 /*
  * X(NAME, "id of JSON", "what was sampled", "what was counted", limit of the difference, 0: not judged,
@@ -15,13 +16,13 @@ struct err;
  * A tag that does not retire is never delivered. Each tag costs a period of ops, so samples
  * represent ops that retire; ops of the interrupt itself are counted, but not sampled.
  */
-#define VERIFY_TABLE(X)                                                                            \
-	X(RETIRED, "samples", "samples seen", "tagged ops that retired", 0.005, "")                \
-	X(VALID, "samples_valid", "samples seen", "tagged ops that interrupted", 0.005, "")        \
-	X(TAGGED, "samples_tagged", "samples seen", "tagged ops", 0, "the rest did not retire")    \
-	X(OPS, "ops", "estimated ops", "retired ops", 0.1, "the interrupt's own are not sampled")  \
-	X(L3, "l3_miss_latency", "mean latency of L3 misses", "the same, sampled by the L3", 0,    \
-	  "samples in core clocks, the L3 in ns, or in core clocks by older descriptions of it; "  \
+#define VERIFY_TABLE(X)                                                                           \
+	X(RETIRED, "samples", "samples seen", "tagged ops that retired", 0.005, "")               \
+	X(VALID, "samples_valid", "samples seen", "tagged ops that interrupted", 0.005, "")       \
+	X(TAGGED, "samples_tagged", "samples seen", "tagged ops", 0, "the rest did not retire")   \
+	X(OPS, "ops", "estimated ops", "retired ops", 0.1, "the interrupt's own are not sampled") \
+	X(L3, "l3_miss_latency", "mean latency of L3 misses", "the same, sampled by the L3", 0,   \
+	  "samples in core clocks, the L3 in ns, or in core clocks by older descriptions of it; " \
 	  "reading the L3 was never tried on hardware")
 
 enum verify_figure {
@@ -58,13 +59,15 @@ void verify_print(const struct verify *v, FILE *f);
 
 /**
  * verify_print_json() - print the report as one JSON object
+ * @loops: what loops looked like, or NULL
  *
  * {"event","period","seconds","cpus","figures":[{"id","sampled","counted","difference","limit","agrees",
- * "why"}],"agrees"}; unknown values are null, as are limit and agrees of figures that are not
- * judged, and the final agrees if nothing could be compared.
+ * "why"}],"agrees","loops":[{"id","expected","measured","error","limit","samples","agrees","why"}]};
+ * unknown values are null, as are limit and agrees of figures that are not judged, and the final
+ * agrees if nothing could be compared.
  *
  * Return: 0, or -EIO with @e.
  */
-int verify_print_json(const struct verify *v, FILE *f, struct err *e);
+int verify_print_json(const struct verify *v, const struct loops *loops, FILE *f, struct err *e);
 
 #endif

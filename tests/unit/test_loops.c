@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Loops of known behaviour: their code, their memory, and the judgement of what samples say of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "base/cpulist.h"
+#include "base/json_writer.h"
+#include "base/std.h"
+#include "doctor/loop_code.h"
+#include "doctor/loops.h"
+#include "doctor/loops_place.h"
+
+static char out[8192];
+
+static struct loops unknown(void)
+{
+	struct loops l = {};
+
+	for (int i = 0; i < LOOPS_N; i++)
+		loops_unknown(&l, i, "no %s", "reason");
+	return l;
+}
+
+static const char *text(const struct loops *l)
+{
+	FILE *f = fmemopen(out, sizeof(out), "w");
+
+	loops_print(l, f);
+	fclose(f);
+	return out;
+}
+
+static void test_unknown(void **state)
+{
+	struct loops l = unknown();
+
+	(void)state;
+	assert_false(loops_compared(&l));
+	assert_false(loops_agree(&l));
+	assert_non_null(strstr(text(&l), "No loop could be sampled."));
+	loops_set(&l, LOOPS_L1, 1, 1, LOOPS_SAMPLES_MIN - 1);
+	assert_false(loops_compared(&l));
+	assert_non_null(strstr(text(&l), "only 29 samples of the loop"));
+}
+
+static void test_limits(void **state)
+{
+	static const struct {
+		enum loop_figure figure;
+		double expected, measured;
+		unsigned long long samples;
+		bool agrees;
+	} rows[] = {
+		/* 6 % and 3 / sqrt(10,000) */
+		{ LOOPS_BRANCHES, 1e6, 1.089e6, 10000, true },
+		{ LOOPS_BRANCHES, 1e6, 1.091e6, 10000, false },
+		{ LOOPS_BRANCHES, 1e6, 0.911e6, 10000, true },
+		{ LOOPS_BRANCHES, 1e6, 0.909e6, 10000, false },
+		{ LOOPS_BRANCHES, 1e6, 1.2e6, 400, true },
+		/* a share: the difference, whatever it is of */
+		{ LOOPS_L3, 1, 0.81, 100, true },
+		{ LOOPS_L3, 1, 0.79, 100, false },
+		{ LOOPS_PAGES_2M, 0, 0.19, 100, true },
+		{ LOOPS_PAGES_2M, 0, 0.21, 100, false },
+		/* 30 %, or 8 clocks */
+		{ LOOPS_LAT_DRAM, 400, 519, 100, true },
+		{ LOOPS_LAT_DRAM, 400, 521, 100, false },
+		{ LOOPS_LAT_L2, 10, 17.9, 100, true },
+		{ LOOPS_LAT_L2, 10, 18.1, 100, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct loops l = unknown();
+
+		loops_set(&l, rows[i].figure, rows[i].expected, rows[i].measured, rows[i].samples);
+		assert_true(loops_compared(&l));
+		assert_int_equal(loops_agree(&l), rows[i].agrees);
+		assert_non_null(strstr(text(&l), rows[i].agrees ? "Loops look as they must."
+								: "Loops look WRONG."));
+	}
+}
+
+static void test_json(void **state)
+{
+	struct loops l = unknown();
+	FILE *f = fmemopen(out, sizeof(out), "w");
+	struct json_writer w = { .f = f, .precision = 12 };
+	json_t *o, *rows, *row;
+
+	(void)state;
+	loops_set(&l, LOOPS_STORES, 1000, 1500, 100);
+	json_begin_object(&w, NULL);
+	loops_print_json(&l, &w);
+	json_finish(&w);
+	fclose(f);
+	o = json_loads(out, JSON_REJECT_DUPLICATES, NULL);
+	rows = json_object_get(o, "loops");
+	assert_int_equal(json_array_size(rows), LOOPS_N);
+	row = json_array_get(rows, LOOPS_STORES);
+	assert_string_equal(json_string_value(json_object_get(row, "id")), "stores");
+	assert_true(json_real_value(json_object_get(row, "error")) == 0.5);
+	assert_true(json_is_false(json_object_get(row, "agrees")));
+	assert_true(json_is_null(json_object_get(row, "why")));
+	row = json_array_get(rows, LOOPS_SHARING);
+	assert_true(json_is_null(json_object_get(row, "measured")));
+	assert_true(json_is_null(json_object_get(row, "agrees")));
+	assert_string_equal(json_string_value(json_object_get(row, "why")), "no reason");
+	json_decref(o);
+}
+
+/* A chain visits each node once, in an order that is not that of memory, and returns. */
+static void test_circle(void **state)
+{
+	static _Alignas(64) char nodes[512 * LOOP_LINE];
+	unsigned int forward = 0;
+	void **at = (void **)nodes;
+	int n = 0;
+
+	(void)state;
+	loop_circle(nodes, 512, LOOP_LINE);
+	do {
+		forward += (char *)*at == (char *)at + LOOP_LINE;
+		at = *at;
+		n++;
+	} while (at != (void **)nodes && n <= 512);
+	assert_int_equal(n, 512);
+	assert_in_range(forward, 0, 20);
+	assert_ptr_equal(loop_chase.run(nodes, 512 / LOOP_UNROLLED), nodes);
+	assert_ptr_not_equal(loop_chase.run(nodes, 1), nodes);
+}
+
+/* The bytes of a marked access, as tests/vm/rig/timed.patch expects them. */
+static void check_code(const struct loop_code *c, const char *access, size_t n, bool before,
+		       unsigned int marker)
+{
+	const unsigned char nop[] = { 0x0f, 0x1f, 0x87, marker, 0xc0, 0xb5, 0x01 };
+
+	for (size_t i = 0; i < c->accesses; i++) {
+		const char *at = c->begin + i * c->unit + c->offset;
+
+		assert_memory_equal(at, access, n);
+		assert_memory_equal(before ? at - sizeof(nop) : at + n, nop, sizeof(nop));
+		assert_true(loop_code_has(c, (uintptr_t)at));
+		assert_false(loop_code_has(c, (uintptr_t)at + 1));
+	}
+	assert_false(loop_code_has(c, (uintptr_t)c->begin + c->accesses * c->unit + c->offset));
+	assert_false(loop_code_has(c, (uintptr_t)c->begin - c->unit + c->offset));
+}
+
+static void test_code(void **state)
+{
+	static _Alignas(64) uint64_t line[8];
+	void *code;
+
+	(void)state;
+	check_code(&loop_chase, "\x48\x8b\x07", 3, false, 0xdf);
+	check_code(&loop_stores, "\x48\x89\x07", 3, false, 0xdf);
+	check_code(&loop_sharing, "\x48\x8b\x07", 3, false, 0xdf);
+	check_code(&loop_branches, "\x75\0", 2, true, 0xdb);
+	assert_ptr_equal(loop_stores.run(line, 10), line);
+	assert_ptr_equal(loop_branches.run(line, 10), line);
+	assert_ptr_equal(loop_sharing.run(line + 1, 10), line + 1);
+	assert_int_equal(line[1], 10);
+	loop_clocks(1000);
+	for (size_t lines = 1; lines <= 4096; lines *= 8) {
+		code = loop_jumps_make(lines);
+		assert_non_null(code);
+		((void *(*)(void *, size_t))code)(NULL, 3);
+		loop_jumps_free(code, lines);
+	}
+}
+
+static void test_memory(void **state)
+{
+	struct loops_place p;
+	struct loops_memory m;
+	struct err e;
+
+	(void)state;
+	loops_place_read(0, &p);
+	assert_true(p.other_cpu != 0);
+	assert_int_equal(loops_memory_get(3 << 20, false, -1, &m, &e), 0);
+	assert_int_equal(m.bytes, 4 << 20);
+	assert_int_equal((uintptr_t)m.at % (2 << 20), 0);
+	m.at[m.bytes - 1] = 1;
+	assert_false(m.huge);
+	loops_memory_free(&m);
+	assert_true(loops_memory_get(1, false, 1000, &m, &e) < 0);
+	assert_non_null(strstr(e.text, "node 1000"));
+	loops_memory_free(&m);
+	assert_true(loops_bind(CPULIST_MAX - 1, &e) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_json),	cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_code),	cmocka_unit_test(test_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

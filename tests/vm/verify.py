@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""verify.py [--build DIR] [KERNEL:GEN]: doctor --verify finds nothing wrong with the emulated processor, and what is
+wrong with it when it has faults. One boot: a program in the guest sets the faults."""
+import json
+import sys
+
+import guest
+from guest import need
+
+# ops are instructions, of 16 ns: then the handler's are a tenth to a third of a period
+KNOBS = {'IBSRIG_ICOUNT_SHIFT': '4', 'QEMU_IBS_NS_PER_COUNT': '16', 'QEMU_IBS_FETCH_NS_PER_COUNT': '16'}
+SOURCE, LATENCY, HANDLER, DROPPED = 1, 2, 4, 8
+COUNTS = {'branches', 'stores', 'loads'}
+# two faults at a time, which show in different figures: what is set, figure -> least error in which direction
+FAULTS = (SOURCE | HANDLER, {'source_l3': -0.5, 'source_dram': -0.5, 'branches': 0.2}), (
+    LATENCY | DROPPED, {'latency_l3': 0.5, 'latency_dram': 0.5, 'branches': -0.15})
+UNMODELLED = {'sharing'}
+
+
+def run(g, name, faults):
+    g.do('work -fault %d; run %s ibscope doctor --verify=0.2 --json' % (faults, name))
+
+
+def loops(g, name):
+    return {x['id']: x for x in json.loads(g.read(name + '.out'))['loops']}
+
+
+def said(f):
+    return ', '.join('%s %s' % (k, '%+.1f %%' % (100 * x['error']) if x['error'] is not None else '-')
+                     for k, x in f.items())
+
+
+def check_right(g):
+    f = loops(g, 'verify-right')
+    need(g.status('verify-right') == 0, 'exit %d: %s' % (g.status('verify-right'), f))
+    wrong = [x for x in f.values() if x['agrees'] is not (None if x['id'] in UNMODELLED else True)]
+    need(not wrong, 'wrong or unknown: %s' % wrong)
+    return said(f)
+
+
+def check_fault(g, name, expected):
+    f = loops(g, name)
+    need(g.status(name) == 1, 'exit %d: %s' % (g.status(name), f))
+    for key, least in expected.items():
+        need(f[key]['agrees'] is False and f[key]['error'] / least >= 1, '%s: %s' % (key, f[key]))
+    others = [x for x in f.values() if x['agrees'] is False and x['id'] not in expected and x['id'] not in COUNTS]
+    allowed = {'latency_l3', 'latency_dram', 'node_local', 'node_remote'} if 'source_l3' in expected else {'latency_l2'}
+    need({x['id'] for x in others} <= allowed, 'others: %s' % others)
+    return said({k: f[k] for k in expected})
+
+
+def scenario(g):
+    g.env = KNOBS
+    run(g, 'verify-right', 0)
+    g.check('doctor --verify: nothing is wrong', check_right, g)
+    for faults, expected in FAULTS:
+        name = 'verify-%d' % faults
+        run(g, name, faults)
+        g.check('doctor --verify: finds faults %d' % faults, check_fault, g, name, expected)
+    g.check('the kernel did not complain', g.check_console)
+
+
+def make_guest(kernel, gen, work, report):
+    g = guest.Guest(kernel, gen, work, report, '-verify', workers=False, rig=['--icount', '--pmu'], nodes=2)
+    scenario(g)
+    return g
+
+
+def main():
+    ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('pair', nargs='?', metavar='KERNEL:GEN', default='6.12:zen4')
+    args = ap.parse_args()
+    return guest.run_guests(args, lambda work, report: [make_guest(*args.pair.split(':'), work, report)])
+
+
+if __name__ == '__main__':
+    sys.exit(main())
