@@ -25,6 +25,8 @@ import records
 import selections
 import sharing
 import takeover
+import verify
+import vibs
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
 
 KERNELS = ('5.10', '6.1', '6.12', '7.2')
@@ -259,6 +261,8 @@ class Guest(cases.Cases, guest.Guest):
         out = json.loads(self.read('doctor.out'))
         need(self.status('doctor') == (0 if can else 1), 'exit %d' % self.status('doctor'))
         need(out['can_sample'] is can, 'can_sample is %s' % out['can_sample'])
+        physical = [c['value'] for c in out['checks'] if c['id'] == 'physical']
+        need(not can or physical == ['yes'], 'physical addresses: %s' % physical)
 
     def programs(self, name):
         return {p['id']: p for p in json.loads(self.stdout(name))}
@@ -337,6 +341,7 @@ def main():
                     for g in hopper, planned:
                         job.add(g)
                     pages.scenario(hopper, every=24)
+                    guests += [verify.make_guest(kernel, 'zen4', work, report), vibs.make_guest(kernel, 'zen4', work, report)]
                 guests += [hopper, lively, taken, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()

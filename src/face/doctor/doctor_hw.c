@@ -44,9 +44,8 @@ static void check_hypervisor(struct doctor *d, struct doctor_result *r)
 		doctor_value(r, DOCTOR_INFO, "%s%s", c->hypervisor_name,
 			     c->ibs ? ", exposes IBS to its guest" : "");
 		if (c->ibs)
-			doctor_why(r, "a guest may read every physical address as 0: nodes and "
-				      "pages of memory are then unknown, and hot lines go by "
-				      "virtual addresses");
+			doctor_why(r, "a guest may read every physical address as 0: see "
+				      "'physical addresses' below");
 	} else {
 		doctor_value(r, DOCTOR_WARN, "%s", c->hypervisor_name);
 		doctor_why(r, "it does not expose IBS to its guest");

@@ -36,6 +36,8 @@ struct doctor_probes {
 	int shared; /* measuring the event's time on the PMU */
 	uint64_t enabled_ns, running_ns;
 	int core[CORE_EVENT_N]; /* events of core counters */
+	/* memory accesses of a loop that are said to have a physical address, and those where it is 0 */
+	unsigned long long phys, phys_zero;
 };
 
 /* @op: NULL if there is none */

@@ -9,10 +9,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpulist.h"
 #include "event/event.h"
 #include "perf/perf.h"
 #include "perf/sample_cost.h"
+
+#include "loop_code.h"
+#include "loops_place.h"
+#include "own_samples.h"
+
+#include <ibscope/op_fields.h>
+#include <sched.h>
 
 #define OTHER_USER_MS 50
 
@@ -112,6 +120,44 @@ static void probe_ibs(struct doctor_probes *p, const struct pmu *op, const struc
 	close(fd);
 }
 
+#define ADDRESS_PERIOD 100000
+#define ADDRESS_ROUNDS 1000
+#define ADDRESS_S      0.02 /* of the loop's CPU time */
+
+static void add_address(void *ctx, const void *raw, size_t bytes)
+{
+	struct doctor_probes *p = ctx;
+	struct ibs_op_sample s;
+
+	if (ibs_op_parse_raw(raw, bytes, 0, &s) || !(s.reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM) ||
+	    !ibs_op_phys_known(s.cpu.caps, s.reg[IBS_OP_DATA3]))
+		return;
+	p->phys++;
+	p->phys_zero += !s.reg[IBS_DC_PHYSADDR];
+}
+
+/* Does the processor, or the hypervisor, report physical addresses? */
+static void probe_addresses(struct doctor_probes *p, const struct cpu_info *cpu)
+{
+	static _Alignas(LOOP_LINE) char line[LOOP_LINE];
+	const double end = thread_cpu_s() + ADDRESS_S;
+	struct own_samples *own;
+	cpu_set_t before;
+	struct err ignored;
+
+	if (p->open || sched_getaffinity(0, sizeof(before), &before))
+		return;
+	if (!loops_bind(p->cpu, &ignored) &&
+	    !own_samples_open(cpu, EVENT_DEFAULT, ADDRESS_PERIOD, p->cpu, &own, &ignored)) {
+		if (!own_samples_start(own, &ignored))
+			while (thread_cpu_s() < end)
+				loop_stores.run(line, ADDRESS_ROUNDS);
+		own_samples_stop(own, add_address, p);
+		own_samples_close(own);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
 static void probe_core(struct doctor_probes *p, const struct cpu_info *cpu)
 {
 	for (int i = 0; i < CORE_EVENT_N; i++) {
@@ -155,6 +201,7 @@ void doctor_probe(struct doctor_probes *p, const struct pmu *op, const struct cp
 	p->prog = prog < 0 ? prog : 0;
 	p->features_known = kernel_features_probe(&p->features, NULL) != -EPERM && prog >= 0;
 	probe_ibs(p, op, cpu, prog);
+	probe_addresses(p, cpu);
 	probe_core(p, cpu);
 	probe_sim(p, prog);
 	if (prog >= 0)

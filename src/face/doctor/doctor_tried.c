@@ -274,6 +274,25 @@ static void check_other_user(struct doctor *d, struct doctor_result *r)
 			   "; performance events are in use by %s", users);
 }
 
+/* A hypervisor may give its guest the valid bit without the address. */
+static void check_physical(struct doctor *d, struct doctor_result *r)
+{
+	if (doctor_not_tried(d, r))
+		return;
+	if (!d->p.phys) {
+		doctor_value(r, DOCTOR_INFO, "unknown: no sample has one");
+	} else if (d->p.phys_zero < d->p.phys) {
+		doctor_value(r, DOCTOR_OK, "yes");
+	} else {
+		doctor_value(r, DOCTOR_WARN, "read as 0");
+		doctor_why(r,
+			   "%llu of %llu accesses are said to have one, and it is 0: nodes and "
+			   "pages of memory are unknown, hot lines of recordings go by virtual "
+			   "address, and there are no live ones",
+			   d->p.phys_zero, d->p.phys);
+	}
+}
+
 /* Required for estimates under a hardware filter. */
 static void check_core(struct doctor *d, struct doctor_result *r)
 {
@@ -334,6 +353,8 @@ const struct doctor_check doctor_tried_checks[] = {
 	{ "attach", "Tried", "attach the program", check_attach, "see the two rows above" },
 	{ "other_user", "Tried", "another IBS user", check_other_user,
 	  "stop the other profiler (perf, uProf, another ibscope), or expect fewer samples" },
+	{ "physical", "Tried", "physical addresses", check_physical,
+	  "sample on the host, or record there" },
 	{ "core_events", "Tried", "core counters", check_core,
 	  "run on the host; a hypervisor may hide its counters" },
 	{ "sim", "Tried", "open the software clock", check_sim,
