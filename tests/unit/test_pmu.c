@@ -385,6 +385,8 @@ static void put_l3(const char *slice)
 
 static void test_l3_latency(void **state)
 {
+	/* all; DRAM, another CCX's cache, extension memory, each near and far (amdzen6/l3-cache.json) */
+	static const uint64_t masks[L3_SOURCE_N] = { 0x3f, 1, 2, 4, 8, 0x10, 0x20 };
 	struct l3_latency l3;
 	struct err e;
 
@@ -395,10 +397,12 @@ static void test_l3_latency(void **state)
 	put_l3("config:48-50\n");
 	assert_int_equal(describe_l3(ZEN2_CAPS, &l3, &e), -EOPNOTSUPP);
 	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), 0);
-	assert_int_equal(l3.sum.type, 15);
 	/* enallcores 47, enallslices 46, sliceid 3 << 48, threadmask 3 << 56 */
-	assert_true(l3.sum.config == 0x0303c00000003facULL);
-	assert_true(l3.requests.config == 0x0303c00000003fadULL);
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		assert_int_equal(l3.of[i].sum.type, 15);
+		assert_true(l3.of[i].sum.config == (0x0303c000000000acULL | masks[i] << 8));
+		assert_true(l3.of[i].requests.config == (0x0303c000000000adULL | masks[i] << 8));
+	}
 	assert_int_equal(cpulist_count(&l3.cpus), 2);
 	assert_true(cpulist_has(&l3.cpus, 8));
 	/* older drivers have a mask of slices in its place */

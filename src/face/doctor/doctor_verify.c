@@ -17,7 +17,7 @@
 
 struct counters {
 	struct perf_events *tagged; /* also those that interrupted, if the CPU counts them */
-	struct perf_events *l3;
+	struct perf_events *l3[L3_SOURCE_N];
 	struct err no_tagged, no_l3;
 	bool valid;
 };
@@ -46,8 +46,10 @@ static void open_counters(struct counters *c, const struct session *s)
 		return;
 	cpulist_for_each (cpu, &l3.cpus)
 		cpus[n++] = cpu;
-	if (perf_events_open(&l3.sum, cpus, n, -1, "amd_l3//", &l3.requests, &c->l3, &c->no_l3))
-		c->l3 = NULL;
+	for (int i = 0; i < L3_SOURCE_N; i++)
+		if (perf_events_open(&l3.of[i].sum, cpus, n, -1, "amd_l3//", &l3.of[i].requests,
+				     &c->l3[i], &c->no_l3))
+			c->l3[i] = NULL;
 }
 
 static void read_tagged(struct verify *v, struct counters *c, const struct snapshot *got)
@@ -85,8 +87,16 @@ static void read_tagged(struct verify *v, struct counters *c, const struct snaps
 			   got->pmu.tag_ops);
 }
 
-static void read_l3(struct verify *v, struct counters *c, const struct snapshot *got)
+_Static_assert(VERIFY_N - VERIFY_L3 == (int)L3_SOURCE_N, "a figure for each source");
+
+static void read_l3(struct verify *v, struct counters *c, const struct snapshot *got, int source)
 {
+	static const __u32 sources[] = {
+#define L3_SOURCE_OF(NAME, mask, of) of,
+		L3_SOURCE_TABLE(L3_SOURCE_OF)
+#undef L3_SOURCE_OF
+	};
+	const enum verify_figure figure = VERIFY_L3 + source;
 	struct perf_events_total t = {};
 	__u64 sum = 0, n = 0;
 
@@ -94,19 +104,19 @@ static void read_l3(struct verify *v, struct counters *c, const struct snapshot 
 		for (size_t i = 0; i < got->groups[g].n_series; i++) {
 			const struct series *s = &got->groups[g].series[i];
 
-			if (!(PLAN_L3_MISSES & 1U << s->src))
+			if (!(sources[source] & 1U << s->src))
 				continue;
 			sum += s->sum;
 			n += s->valid;
 		}
-	if (c->l3)
-		perf_events_read(c->l3, &t);
-	if (!c->l3)
-		verify_unknown(v, VERIFY_L3, c->no_l3.text);
+	if (c->l3[source])
+		perf_events_read(c->l3[source], &t);
+	if (!c->l3[source])
+		verify_unknown(v, figure, c->no_l3.text);
 	else if (n < MIN_SAMPLES)
-		verify_unknown(v, VERIFY_L3, "too few samples of L3 misses");
+		verify_unknown(v, figure, "too few samples of such misses");
 	else
-		verify_set(v, VERIFY_L3, (double)sum / n,
+		verify_set(v, figure, (double)sum / n,
 			   t.second ? (double)t.counted * L3_LATENCY_UNIT / t.second : 0);
 }
 
@@ -114,11 +124,12 @@ static void read_l3(struct verify *v, struct counters *c, const struct snapshot 
 static int sample(struct session *s, struct counters *c, double seconds, struct snapshot *got,
 		  struct err *err)
 {
-	struct perf_events *all[] = { c->tagged, c->l3 };
+	struct perf_events *all[1 + L3_SOURCE_N] = { c->tagged };
 	struct err ignored;
 	double end, left;
 	int ret;
 
+	memcpy(&all[1], c->l3, sizeof(c->l3));
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i])
 			perf_events_enable(all[i], &ignored);
@@ -177,7 +188,8 @@ int doctor_verify(double seconds, bool loops, bool json, bool *agree, struct err
 		v.period = session_event(s, 0)->info.period;
 		v.cpus = got.pmu.cpus;
 		read_tagged(&v, &c, &got);
-		read_l3(&v, &c, &got);
+		for (int i = 0; i < L3_SOURCE_N; i++)
+			read_l3(&v, &c, &got, i);
 	}
 	ret = ret ?: loops ? loops_run(&l, err) : 0;
 	if (!ret) {
@@ -186,7 +198,8 @@ int doctor_verify(double seconds, bool loops, bool json, bool *agree, struct err
 	}
 	snapshot_free(&got);
 	perf_events_close(c.tagged);
-	perf_events_close(c.l3);
+	for (int i = 0; i < L3_SOURCE_N; i++)
+		perf_events_close(c.l3[i]);
 	session_free(s);
 	sampling_free(&o);
 	return ret;

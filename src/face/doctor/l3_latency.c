@@ -10,20 +10,26 @@
 #define NAME "amd_l3"
 
 /*
- * L3PMCx0AC and L3PMCx0AD with the unit mask of all sources; they only count with slice 3, all
- * slices, all cores and both threads.
+ * L3PMCx0AC and L3PMCx0AD, with slice 3, all slices, all cores and both threads, as amdzen5 and amdzen6 of perf's
+ * pmu-events have them. amdzen4 leaves them out: then the driver counts all slices, cores and threads.
  */
 static const struct term {
 	const char *name;
 	uint64_t value;
 } terms[] = {
-	{ "event", 0 },	     { "umask", 0x3f },	 { "enallslices", 1 },
+	{ "event", 0 },	     { "umask", 0 },	 { "enallslices", 1 },
 	{ "enallcores", 1 }, { "sliceid", 0x3 }, { "threadmask", 0x3 },
+};
+static const uint8_t unit_masks[] = {
+#define L3_SOURCE_MASK(NAME, mask, ...) mask,
+	L3_SOURCE_TABLE(L3_SOURCE_MASK)
+#undef L3_SOURCE_MASK
 };
 #define EVENT_SUM      0xac
 #define EVENT_REQUESTS 0xad
 
-static int make(const struct pmu *pmu, uint64_t event, struct perf_event_attr *attr, struct err *e)
+static int make(const struct pmu *pmu, uint64_t event, uint64_t mask, struct perf_event_attr *attr,
+		struct err *e)
 {
 	*attr = (struct perf_event_attr){
 		.size = sizeof(*attr),
@@ -33,9 +39,9 @@ static int make(const struct pmu *pmu, uint64_t event, struct perf_event_attr *a
 	for (size_t i = 0; i < ARRAY_SIZE(terms); i++) {
 		const struct pmu_format *f = pmu_format(pmu, terms[i].name);
 		uint64_t config = attr->config;
+		uint64_t value = i == 0 ? event : i == 1 ? mask : terms[i].value;
 
-		if (!f || f->word != PMU_CONFIG ||
-		    pmu_format_put(f, i ? terms[i].value : event, &config))
+		if (!f || f->word != PMU_CONFIG || pmu_format_put(f, value, &config))
 			return err_set(e, -ENODEV, "the " NAME " PMU has no usable term '%s'",
 				       terms[i].name);
 		attr->config = config;
@@ -60,7 +66,9 @@ int l3_latency_describe(const char *root, const struct cpu_info *cpu, struct l3_
 			       "virtual machines)");
 	if (ret)
 		return ret;
-	ret = make(pmu, EVENT_SUM, &out->sum, e) ?: make(pmu, EVENT_REQUESTS, &out->requests, e);
+	for (int i = 0; !ret && i < L3_SOURCE_N; i++)
+		ret = make(pmu, EVENT_SUM, unit_masks[i], &out->of[i].sum, e)
+			      ?: make(pmu, EVENT_REQUESTS, unit_masks[i], &out->of[i].requests, e);
 	pmu_close(pmu);
 	ret = ret
 		      ?: num_read_line(root, "/sys/bus/event_source/devices/" NAME "/cpumask", text,

@@ -23,7 +23,13 @@ struct loops;
 	X(OPS, "ops", "estimated ops", "retired ops", 0.1, "the interrupt's own are not sampled") \
 	X(L3, "l3_miss_latency", "mean latency of L3 misses", "the same, sampled by the L3", 0,   \
 	  "samples in core clocks, the L3 in ns, or in core clocks by older descriptions of it; " \
-	  "reading the L3 was never tried on hardware")
+	  "reading the L3 was never tried on hardware")                                           \
+	X(L3_DRAM, "l3_dram", "  from DRAM of the node", "", 0, "")                               \
+	X(L3_REMOTE_DRAM, "l3_remote_dram", "  from DRAM of another", "", 0, "")                  \
+	X(L3_NEAR_CACHE, "l3_near_cache", "  from a cache of the node", "", 0, "")                \
+	X(L3_REMOTE_CACHE, "l3_remote_cache", "  from a cache of another", "", 0, "")             \
+	X(L3_CXL, "l3_cxl", "  from CXL of the node", "", 0, "")                                  \
+	X(L3_REMOTE_CXL, "l3_remote_cxl", "  from CXL of another", "", 0, "")
 
 enum verify_figure {
 #define VERIFY_ENUM(NAME, ...) VERIFY_##NAME,
