@@ -74,6 +74,13 @@ class Report(unittest.TestCase):
             self.put('verify', {'figures': figures[:n]}, rc=1)
             self.assertIs(hwtest.check_verify(self.c, rig)[0], want)
 
+    def test_loops(self):
+        loops = [{'id': 'loads', 'agrees': True, 'error': 0.01}, {'id': 'sharing', 'agrees': None, 'error': None},
+                 {'id': 'source_l3', 'agrees': False, 'error': -1.0}]
+        for n, rig, want in (3, None, False), (3, '6.12:zen4', None), (2, None, True), (0, None, None):
+            self.put('verify', {'figures': [], 'loops': loops[:n]}, rc=1)
+            self.assertIs(hwtest.check_loops(self.c, rig)[0], want)
+
     @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
     def test_without_ibs(self):
         p = subprocess.run([sys.executable, os.path.join(HW, 'hwtest.py'), '--build', BUILD, '-o', self.dir.name + '/r'],

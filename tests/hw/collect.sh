@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# collect.sh OUT SECONDS MIB: run ibscope and perf in all ways that the report asks for, for SECONDS each,
+# collect.sh OUT SECONDS MIB [--no-loops]: run ibscope and perf in all ways that the report asks for, for SECONDS each,
 # under a load; what they print goes to files in OUT. For sh of busybox, too: it also runs in guests.
 # Needs ibscope and load in PATH; without perf what is compared with it is missing.
 out=$1 s=$2 mib=$3
@@ -48,7 +48,7 @@ fi
 load 3600 "$mib" & load=$!
 trap 'kill $load' EXIT
 sleep 1
-run verify ibscope doctor --verify="$s" --json
+run verify ibscope doctor --verify="$s" --json ${4:+"$4"}
 hist all
 hist op --op load,locked
 for plan in off hw,driver; do

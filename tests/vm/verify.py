@@ -50,8 +50,21 @@ def check_fault(g, name, expected):
     return said({k: f[k] for k in expected})
 
 
+def check_lost(g, period):
+    """What never interrupts is no sample for anybody, but a core counter knows of it."""
+    ledger = json.loads(g.stdout('verify-lost'))['ledger']
+    lost = ledger['tagged_undelivered']
+    need(ledger['unseen'] == 0 and ledger['seen'] == len(g.samples(period)[0]), ledger)
+    need(ledger['seen'] > 300 and 0.18 < lost / (lost + ledger['seen']) < 0.32, ledger)
+    return '%d of %d' % (lost, lost + ledger['seen'])
+
+
 def scenario(g):
     g.env = KNOBS
+    period = g.new_period(20000)
+    g.do('work -fault %d; run verify-lost ibscope hist --json --core-counters --plan sched -e ibs_op/cnt_ctl=1/ -c %d 0.5 1 -- '
+         'work -loop 8000000' % (DROPPED, period))
+    g.check('hist --core-counters: a quarter of the samples is said to be lost', check_lost, g, period)
     run(g, 'verify-right', 0)
     g.check('doctor --verify: nothing is wrong', check_right, g)
     for faults, expected in FAULTS:

@@ -145,8 +145,10 @@ static void *second_thread(void *run)
 static int set_faults(unsigned int faults)
 {
 	/* nopl (0x1b5c1f0 | faults)(%rdi); ret */
-	const unsigned char code[] = { 0x0f, 0x1f, 0x87, 0xf0 | (faults & 15), 0xc1, 0xb5, 0x01, 0xc3 };
-	void *p = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const unsigned char code[] = { 0x0f, 0x1f, 0x87, 0xf0 | (faults & 15),
+				       0xc1, 0xb5, 0x01, 0xc3 };
+	void *p = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return perror("mmap"), 1;

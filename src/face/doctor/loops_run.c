@@ -25,7 +25,7 @@
 #define PERIOD_MIN (16 * 631)
 #define PERIOD_MAX (16 * 62501)
 #define CHUNK_S	   0.01 /* between two looks at the buffer, which holds many more samples */
-#define PATIENCE_S 4	/* of a loop */
+#define PATIENCE_S 8	/* of a loop */
 #define STEPS	   4096 /* of a chain, to time it */
 
 struct run {
@@ -253,7 +253,7 @@ static void run_level(struct run *r, enum loop_figure source, int latency, size_
 			loops_unknown(r->l, latency, "the sizes of the caches are unknown");
 		return;
 	}
-	if (chase(r, &r->main, bytes, warm ? 2 : 0, 150, &ticks, &t, &e)) {
+	if (chase(r, &r->main, bytes, warm ? 2 : 0, 100, &ticks, &t, &e)) {
 		loops_unknown(r->l, source, "%s", e.text);
 		if (latency >= 0)
 			loops_unknown(r->l, latency, "%s", e.text);
