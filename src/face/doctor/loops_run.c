@@ -158,11 +158,11 @@ static void run_counts(struct run *r)
 	count(r, LOOPS_BRANCHES, (struct job){ .code = &loop_branches, .ops = 18, .want = 1500 },
 	      IBS_OP_DATA_BRN_RET | IBS_BIT(35), 0);
 	count(r, LOOPS_STORES,
-	      (struct job){ .code = &loop_stores, .at = r->main.at, .ops = 17, .want = 400 }, 0,
+	      (struct job){ .code = &loop_stores, .at = r->main.at, .ops = 17, .want = 250 }, 0,
 	      IBS_OP_DATA3_ST_OP);
 	loop_circle(r->main.at, 16, LOOP_LINE);
 	count(r, LOOPS_LOADS,
-	      (struct job){ .code = &loop_chase, .at = r->main.at, .ops = 25, .want = 400 }, 0,
+	      (struct job){ .code = &loop_chase, .at = r->main.at, .ops = 25, .want = 250 }, 0,
 	      IBS_OP_DATA3_LD_OP);
 }
 
@@ -253,7 +253,7 @@ static void run_level(struct run *r, enum loop_figure source, int latency, size_
 			loops_unknown(r->l, latency, "the sizes of the caches are unknown");
 		return;
 	}
-	if (chase(r, &r->main, bytes, warm ? 2 : 0, 100, &ticks, &t, &e)) {
+	if (chase(r, &r->main, bytes, warm ? 2 : 0, 60, &ticks, &t, &e)) {
 		loops_unknown(r->l, source, "%s", e.text);
 		if (latency >= 0)
 			loops_unknown(r->l, latency, "%s", e.text);
@@ -309,7 +309,7 @@ static void run_remote(struct run *r)
 static void run_pages(struct run *r, enum loop_figure figure, const struct loops_memory *m,
 		      bool huge)
 {
-	struct job j = { .code = &loop_chase, .at = m->at, .ops = 25, .want = 150 };
+	struct job j = { .code = &loop_chase, .at = m->at, .ops = 25, .want = 60 };
 	struct tally t = { .want_data3 = IBS_OP_DATA3_LD_OP };
 	struct err e;
 
@@ -409,7 +409,7 @@ static int sample_fetches(struct run *r, void *code, size_t lines, struct fetche
 				   &own, err);
 
 	*f = (struct fetches){ r, (uintptr_t)code, (uintptr_t)code + lines * LOOP_LINE, 0, 0 };
-	while (!ret && f->n < 150 && now_s() < end) {
+	while (!ret && f->n < 80 && now_s() < end) {
 		ret = own_samples_start(own, err);
 		if (ret)
 			break;
