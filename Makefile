@@ -31,6 +31,7 @@
 #   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
 #   make vmtest-sharing  hot lines of programs that share cache lines in known ways
 #   make vmtest-pages commands of ibscope-from-toolkit(7) and -perf(7) that sample
+#   make vmtest-contention  neighbours and diff where latencies depend on what runs; SEEDS=N (6) guests from SEED
 #   make vmtest-takeover  STEPS (40) of kills, restarts and changes in the order of SEED: no sample is lost
 #   make vmtest-random  RANDOM_N random selections per kernel, from SEED
 #   make governor     the collector's budget while the load jumps, also here (SIMULATED)
@@ -97,7 +98,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-strata vmtest-ranks vmtest-pages vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -290,6 +291,11 @@ vmtest-pages: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/pages.py --build $(O) $(PAIRS)
+
+vmtest-contention: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/contention.py --build $(O) --seeds $(or $(SEEDS),6) --seed $(or $(SEED),1) $(PAIRS)
 
 vmtest-sharing: deps
 	$(Q)$(MAKE) --no-print-directory all tests

@@ -247,8 +247,7 @@ class Guest:
             self.rig += ['--nodes', str(nodes), '--mem', '1024']
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs, self.count, self.failed = collections.Counter(), collections.Counter(), []
-        self.timeout = 1800
-        self.env = {}                           # of run.sh: the rig's knobs
+        self.timeout, self.env = 1800, {}       # env: knobs of the rig
 
     def do(self, script):
         self.script.append(script)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import cases
+import contention
 import dumps
 import fetch
 import guest
@@ -336,6 +337,9 @@ def main():
                 if kernel == '6.1':
                     sharing.stacks(hopper, 3000000)
                 if kernel == '6.12':
+                    contended = contention.new_guest(kernel, gen, work, report)
+                    contention.scenarios(contended)
+                    guests.append(contended)
                     sharing.live(hopper, 'all', sharing.ALL, 400000, False)
                     job = ranks.Job(work)
                     for g in hopper, planned:
@@ -349,7 +353,7 @@ def main():
             g.timeout = 600     # a kernel that crashed may print for ever; such a guest runs again
         return guests + [none]
 
-    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks', 'callers'), tools=[*pages.tools(args.build), '/usr/bin/setpriv'], again=2)
+    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks', 'callers', 'contend'), tools=[*pages.tools(args.build), '/usr/bin/setpriv'], again=2)
 
 
 if __name__ == '__main__':

@@ -23,7 +23,7 @@ if [ "${1:-}" = --plugins ]; then
     shift
     configure+=(--enable-plugins)
 fi
-patches=("$here"/{ibs,many-cpus,code-stores,core-pmu,coherence,cmpxchg-flags,timed}.patch)
+patches=("$here"/{ibs,many-cpus,code-stores,core-pmu,coherence,cmpxchg-flags,timed,contention}.patch)
 # one directory for each set of patches: checkouts of different ones share the cache
 bin=$cache/bin-$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 qemu=$bin/qemu-system-x86_64
