@@ -78,6 +78,7 @@ struct stream_complex {
 	unsigned int n, window;
 	struct stream_container c[STREAM_CONTAINERS];
 	double busy[STREAM_LAGS][STREAM_CONTAINERS]; /* relative volume, the latest ones */
+	double emitted[STREAM_CONTAINERS];	     /* samples of this window */
 };
 
 static inline void stream_toggle(struct stream_random *r, bool *on, double *left, double on_s,
@@ -173,7 +174,7 @@ static inline void stream_emit(struct stream_complex *s, struct neighbours *n, u
 	struct neighbours_activity a = { 0 };
 	double mean;
 
-	a.samples = stream_samples(s, i, &mean);
+	a.samples = s->emitted[i] = stream_samples(s, i, &mean);
 	if (!(a.samples > 0))
 		return;
 	a.latency = stream_sum(&s->random, a.samples, mean, s->c[i].dispersion);

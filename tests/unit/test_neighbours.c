@@ -9,8 +9,10 @@
 
 #include "neighbour_streams.h"
 
-#define SEEDS 6
-#define FROM  100
+#define SEEDS	   6
+#define FROM	   100
+#define SOON_SEEDS 12
+#define TWO_SEEDS  6
 
 static struct neighbours *run(struct stream_complex *s, unsigned int complex, unsigned int windows)
 {
@@ -46,6 +48,55 @@ static void test_coupled(void **state)
 		assert_true(p->chance < NEIGHBOURS_FALSE);
 		neighbours_free(n);
 	}
+}
+
+/* Within ten seconds, where bursts are short and the effect is plain. */
+static void test_soon(void **state)
+{
+	unsigned int soon = 0;
+
+	(void)state;
+	for (unsigned int seed = 21; seed < 21 + SOON_SEEDS; seed++) {
+		struct stream_complex s;
+		struct neighbours *n;
+		size_t pairs;
+
+		stream_coupled(&s, seed, 0.5, 300, 2.5, FROM);
+		n = run(&s, 0, FROM + 10);
+		neighbours_pairs(n, &pairs);
+		assert_in_range(pairs, 0, 1);
+		soon += pairs;
+		neighbours_free(n);
+	}
+	assert_true(soon > SOON_SEEDS / 2);
+}
+
+/* Each of two that slow a victim at times of their own. */
+static void test_two(void **state)
+{
+	unsigned int named = 0;
+
+	(void)state;
+	for (unsigned int seed = 21; seed < 21 + TWO_SEEDS; seed++) {
+		struct stream_complex s;
+		struct neighbours *n;
+		const struct neighbours_pair *p;
+		size_t pairs;
+
+		stream_coupled(&s, seed, 0.5, 300, 2.5, FROM);
+		s.c[2] = stream_bursts(&s.random, 2.5, 2.5);
+		s.c[2].from = FROM;
+		s.c[0].also_by = 2;
+		n = run(&s, 0, FROM + 60);
+		p = neighbours_pairs(n, &pairs);
+		for (size_t i = 0; i < pairs; i++) {
+			assert_int_equal(p[i].victim, 0);
+			assert_in_range(p[i].suspect, 1, 2);
+		}
+		named += pairs;
+		neighbours_free(n);
+	}
+	assert_true(named >= 2 * TWO_SEEDS - 2);
 }
 
 static void test_quiet(void **state)
@@ -160,6 +211,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_coupled),
+		cmocka_unit_test(test_soon),
+		cmocka_unit_test(test_two),
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_shared_schedule),
 		cmocka_unit_test(test_one_step),

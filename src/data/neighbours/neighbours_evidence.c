@@ -23,6 +23,10 @@
 #define POOL	       2048
 #define SHIFT_MIN      3
 #define SHIFTS_ENOUGH  12
+#define TAIL	       10 /* the highest one of so many of them tell how fast they get rarer */
+#define TAIL_MIN       3
+#define TAIL_APART     30   /* runs that the windows have room for, one after the other */
+#define RUN_LEAST      1e-3 /* probability of a single run that nothing is below */
 
 /* A run and the quiet windows beside it; one side may be empty. */
 struct run {
@@ -364,6 +368,7 @@ struct shift_sum {
 	double squares, most;
 	double run[POOL]; /* deviations of single runs */
 	unsigned int runs;
+	bool tail; /* so many are apart that the highest tell how the others go on */
 };
 
 /* Deviations of the same runs at other times, of at least half of @runs. */
@@ -388,19 +393,43 @@ static void shift_runs(struct experiments *x, const double *activity, unsigned i
 	}
 }
 
+static int descending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x < *y) - (*x > *y);
+}
+
+/*
+ * The probability of a run of so many deviations, if it is one of those at other times, which are sorted: how many have
+ * as many; beyond the highest one it falls as it does among the highest.
+ */
+static double run_chance(const struct shift_sum *sum, double deviations)
+{
+	const unsigned int tail = sum->runs / TAIL;
+	unsigned int more = 0;
+	double excess = 0, chance;
+
+	while (more < sum->runs && sum->run[more] >= deviations)
+		more++;
+	chance = (more + 1) / (sum->runs + 1.);
+	if (more || !sum->tail || tail < TAIL_MIN)
+		return chance;
+	for (unsigned int i = 0; i < tail; i++)
+		excess += sum->run[i] - sum->run[tail];
+	if (excess > 0)
+		chance *= exp((sum->run[0] - deviations) * tail / excess);
+	return fmax(chance, fmin(RUN_LEAST, 1 / (sum->runs + 1.)));
+}
+
 /* Fisher's: the probability of runs like these, if each is one of those at other times. */
 static double coincidence(const struct experiments *found, unsigned int runs,
 			  const struct shift_sum *sum)
 {
 	double chance = 0, term = 1, all = 0;
 
-	for (unsigned int i = 0; i < runs; i++) {
-		unsigned int more = 1;
-
-		for (unsigned int k = 0; k < sum->runs; k++)
-			more += sum->run[k] >= found->deviations[i];
-		chance -= log(more / (sum->runs + 1.));
-	}
+	for (unsigned int i = 0; i < runs; i++)
+		chance -= log(run_chance(sum, found->deviations[i]));
 	for (unsigned int i = 0; i < runs; i++) {
 		all += term;
 		term *= chance / (i + 1);
@@ -441,6 +470,8 @@ static void calibrate(const struct experiments *found, const double *activity, s
 		out->deviations /= fmax(1, sqrt(sum.squares / sum.n));
 	if (sum.most >= out->deviations)
 		out->deviations = 0;
+	sum.tail = x.n * out->runs >= TAIL_APART * out->busy;
+	qsort(sum.run, sum.runs, sizeof(*sum.run), descending);
 	out->coincidence = coincidence(found, out->runs, &sum);
 }
 
@@ -542,4 +573,18 @@ bool evidence_gather(const struct window_series *victim, const struct suspect *s
 	if (out->deviations > 2)
 		calibrate(&x, s->series.accesses, out);
 	return true;
+}
+
+void evidence_remove(struct window_series *victim, const struct suspect *s,
+		     const struct evidence *e)
+{
+	for (unsigned int i = 0; i + e->lag < victim->n; i++) {
+		const unsigned int w = i + e->lag;
+		const double part = s->state[i] == SUSPECT_BUSY	     ? 1
+				    : s->state[i] == SUSPECT_BETWEEN ? 0.5
+								     : 0;
+
+		victim->latency[w] -= part * e->rise;
+		victim->weighted[w] = victim->weight[w] * victim->latency[w];
+	}
 }

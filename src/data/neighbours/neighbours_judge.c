@@ -6,11 +6,14 @@
 
 #include <math.h>
 
-#define SUSPECTS_MAX	 16  /* with more than a tenth of the accesses each */
-#define RECENT		 10  /* windows */
-#define ALONE_DEVIATIONS 2.5 /* of an effect while another suspect is quiet */
-#define ALONE_RUNS	 3   /* experiments that show that there is none */
-#define FAR_LARGER	 3. /* of two with the same schedule, the one that accesses this much more */
+#define SUSPECTS_MAX	  16  /* with more than a tenth of the accesses each */
+#define RECENT		  10  /* windows */
+#define ALONE_DEVIATIONS  2.5 /* of an effect while another suspect is quiet */
+#define BESIDE_DEVIATIONS 4.  /* of one that is left when that of another suspect is removed */
+#define BESIDE_TESTS	  100 /* for each: what is removed is an estimate, chosen among several */
+#define LIKELY_DEVIATIONS 3.  /* of one of two that may hide each other */
+#define ALONE_RUNS	  3   /* experiments that show that there is none */
+#define FAR_LARGER	  3. /* of two with the same schedule, the one that accesses this much more */
 
 struct neighbours *neighbours_new(bool explains)
 {
@@ -222,6 +225,19 @@ struct verdicts {
 	bool effect[SUSPECTS_MAX], guilty[SUSPECTS_MAX];
 };
 
+/* Is there an effect of @a beside that of @b, which is removed? */
+static bool is_beside(const struct window_series *victim, const struct complex_view *c,
+		      const struct verdicts *v, unsigned int a, unsigned int b)
+{
+	static struct window_series rest;
+	struct evidence e;
+
+	rest = *victim;
+	evidence_remove(&rest, &c->suspect[b], &v->evidence[b]);
+	return evidence_gather(&rest, &c->suspect[a], NULL, &e) && is_effect(&e) &&
+	       e.deviations >= BESIDE_DEVIATIONS;
+}
+
 /* Could the effect of @a be that of another suspect with the same schedule? */
 static bool is_alone(const struct window_series *victim, const struct complex_view *c,
 		     const struct verdicts *v, unsigned int a, struct neighbours_lack *lack)
@@ -233,7 +249,7 @@ static bool is_alone(const struct window_series *victim, const struct complex_vi
 		if (a == b || !v->effect[b])
 			continue;
 		by_a = alone(victim, x, y);
-		if (by_a == ALONE_SLOWS)
+		if (by_a == ALONE_SLOWS || (by_a == ALONE_UNKNOWN && is_beside(victim, c, v, a, b)))
 			continue;
 		by_b = alone(victim, y, x);
 		if (by_b == ALONE_SLOWS || by_a == ALONE_NOTHING)
@@ -287,18 +303,75 @@ static bool is_still_named(struct neighbours *n, const struct resident *victim,
 	return true;
 }
 
-/* Is there a suspect to look closer at? Almost always there is none. */
+/* Is there a suspect to look closer at, or two that may hide each other? Almost always there is none. */
 static bool has_suspect(struct neighbours *n, const struct complex_view *c,
 			const struct resident *victim, const struct window_series *series)
 {
+	unsigned int likely = 0;
+
 	for (unsigned int s = 0; s < c->n_suspects; s++) {
 		struct evidence e;
 
-		if (c->who[s] != victim && evidence_estimate(series, &c->suspect[s], &e) &&
-		    may_be_enough(&e, c->tests) && !is_still_named(n, victim, c->who[s]))
+		if (c->who[s] == victim || !evidence_estimate(series, &c->suspect[s], &e) ||
+		    is_still_named(n, victim, c->who[s]))
+			continue;
+		if (may_be_enough(&e, c->tests))
 			return true;
+		likely += is_effect(&e) && e.runs >= NEIGHBOURS_RUNS &&
+			  e.deviations >= LIKELY_DEVIATIONS;
 	}
-	return false;
+	return likely > 1;
+}
+
+static void judge_suspect(const struct window_series *series, const struct complex_view *c,
+			  struct verdicts *v, unsigned int s, double tests)
+{
+	struct evidence e;
+
+	if (!evidence_gather(series, &c->suspect[s], NULL, &e) || !is_effect(&e) ||
+	    (v->effect[s] && e.deviations <= v->evidence[s].deviations))
+		return;
+	v->evidence[s] = e;
+	v->effect[s] = e.deviations >= ALONE_DEVIATIONS;
+	v->guilty[s] = is_enough(&e, tests);
+}
+
+/* The suspect with the clearest effect, but for @except; n_suspects: none */
+static unsigned int clearest(const struct complex_view *c, const struct verdicts *v,
+			     unsigned int except)
+{
+	unsigned int best = c->n_suspects;
+
+	for (unsigned int s = 0; s < c->n_suspects; s++)
+		if (s != except && v->effect[s] &&
+		    (best == c->n_suspects ||
+		     v->evidence[s].deviations > v->evidence[best].deviations))
+			best = s;
+	return best;
+}
+
+/* Of two that slow a victim at times of their own, each hides the other: look again without the other's effect. */
+static void judge_beside(const struct window_series *series, const struct complex_view *c,
+			 const struct resident *victim, struct verdicts *v)
+{
+	const unsigned int first = clearest(c, v, c->n_suspects);
+	const double tests = c->tests * BESIDE_TESTS;
+	static struct window_series rest;
+	unsigned int second;
+
+	if (first == c->n_suspects)
+		return;
+	rest = *series;
+	evidence_remove(&rest, &c->suspect[first], &v->evidence[first]);
+	for (unsigned int s = 0; s < c->n_suspects; s++)
+		if (s != first && c->who[s] != victim && !v->guilty[s])
+			judge_suspect(&rest, c, v, s, tests);
+	second = clearest(c, v, first);
+	if (second == c->n_suspects || v->guilty[first])
+		return;
+	rest = *series;
+	evidence_remove(&rest, &c->suspect[second], &v->evidence[second]);
+	judge_suspect(&rest, c, v, first, tests);
 }
 
 static void judge_victim(struct neighbours *n, const struct complex_view *c,
@@ -314,17 +387,13 @@ static void judge_victim(struct neighbours *n, const struct complex_view *c,
 	read_victim(&series);
 	if (!n->explains && !has_suspect(n, c, victim, &series))
 		return;
-	for (unsigned int s = 0; s < c->n_suspects; s++) {
-		struct evidence *e = &v.evidence[s];
-
-		if (c->who[s] == victim || !evidence_gather(&series, &c->suspect[s], NULL, e) ||
-		    !is_effect(e))
-			continue;
-		v.effect[s] = e->deviations >= ALONE_DEVIATIONS;
-		v.guilty[s] = is_enough(e, c->tests);
-		if (!v.guilty[s] && v.effect[s])
-			note_undecided(&n->lack, e, c->tests);
-	}
+	for (unsigned int s = 0; s < c->n_suspects; s++)
+		if (c->who[s] != victim)
+			judge_suspect(&series, c, &v, s, c->tests);
+	judge_beside(&series, c, victim, &v);
+	for (unsigned int s = 0; s < c->n_suspects; s++)
+		if (v.effect[s] && !v.guilty[s])
+			note_undecided(&n->lack, &v.evidence[s], c->tests);
 	for (unsigned int s = 0; s < c->n_suspects; s++)
 		if (v.guilty[s] && is_alone(&series, c, &v, s, &n->lack))
 			name_pair(n, c, victim, s, &v.evidence[s]);

@@ -76,4 +76,8 @@ bool evidence_estimate(const struct window_series *victim, const struct suspect 
 bool evidence_gather(const struct window_series *victim, const struct suspect *s,
 		     const struct suspect *quiet, struct evidence *out);
 
+/* Take from the latency what a suspect adds to it by this evidence, so that others can be seen beside it. */
+void evidence_remove(struct window_series *victim, const struct suspect *s,
+		     const struct evidence *e);
+
 #endif
