@@ -286,6 +286,15 @@ struct ibs_neighbour {
 
 #define IBS_NEIGHBOURS 8
 
+/* What resctrl says of a suspect: the most since pairs were named. Where `known` lacks the bit it is unknown, not 0. */
+#define IBS_NEIGHBOUR_TRAFFIC 1U
+#define IBS_NEIGHBOUR_L3      2U
+struct ibs_neighbour_use {
+	__u64 known;
+	double traffic; /* of memory, bytes per second */
+	double l3;	/* bytes in the L3 of the complex */
+};
+
 /*
  * The neighbours that a collector names now. They take the place of the names of IBS_SLOT_OTHER, which has none,
  * so that no other number of the pins moved.
@@ -297,6 +306,7 @@ struct ibs_neighbours {
 	__u32 pairs;   /* that are named */
 	__u32 judged;  /* containers with enough samples to be victims */
 	struct ibs_neighbour pair[IBS_NEIGHBOURS]; /* the clearest */
+	struct ibs_neighbour_use use[IBS_NEIGHBOURS];
 };
 _Static_assert(sizeof(struct ibs_neighbours) <= sizeof(struct ibs_slot_name),
 	       "no room for the neighbours");

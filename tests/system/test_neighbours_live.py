@@ -14,6 +14,7 @@ import unittest
 
 import ibscope
 import schemas
+from test_neighbours_resctrl import MOUNT, initial_pid_namespace
 from ibscope import IBSCOPE, SAN, Cgroup, Collector, run, until
 
 OK, WHY = ibscope.can_bpf()
@@ -53,9 +54,25 @@ class Live(unittest.TestCase):
         p = subprocess.Popen([self.load, *map(str, args)], preexec_fn=enter, stdin=subprocess.DEVNULL)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
+        return p.pid
 
-    def collector(self, name, ops):
-        c = Collector(f'{DIR}-{name}', '--unpin', '--sim-ops', ops, '--control', f'{self.tmp.name}/{name}', *BY, under=('chrt', '-f', '2'))
+    def resctrl(self, pid):
+        """Emulated files, in which the process has a group; its traffic is unknown, and it has 3 MiB of each L3."""
+        for name, tasks, cpus in ('', '1\n', '0\n'), ('own', f'{pid}\n', '\n'):
+            group = os.path.join(self.tmp.name, 'resctrl', name)
+            files = {'tasks': tasks, 'cpus_list': cpus}
+            for l3 in range(4):
+                files[f'mon_data/mon_L3_{l3:02}/llc_occupancy'] = f'{3 << 20}\n'
+                files[f'mon_data/mon_L3_{l3:02}/mbm_total_bytes'] = 'Unavailable\n'
+            for path, text in files.items():
+                os.makedirs(os.path.dirname(os.path.join(group, path)), exist_ok=True)
+                with open(os.path.join(group, path), 'w') as f:
+                    f.write(text)
+            os.makedirs(os.path.join(group, 'mon_groups'))
+        return 'unshare', '-m', 'sh', '-c', MOUNT.split('before=')[0] + 'exec "$@"', self.tmp.name
+
+    def collector(self, name, ops, *under):
+        c = Collector(f'{DIR}-{name}', '--unpin', '--sim-ops', ops, '--control', f'{self.tmp.name}/{name}', *BY, under=(*under, 'chrt', '-f', '2'))
         self.addCleanup(lambda: c.err.closed or c.stop())
         return c
 
@@ -78,9 +95,8 @@ class Live(unittest.TestCase):
 
     def test_pair(self):
         """Named by the collector, by the command that reads it, and to Prometheus; not where nobody slows anybody."""
-        for name in LOADS:
-            self.start(name)
-        self.collector('coupled', 'contended')
+        pid = {name: self.start(name) for name in LOADS}
+        self.collector('coupled', 'contended', *self.resctrl(pid['suspect']))
         self.collector('apart', 'tasks')
         reader = subprocess.Popen(['chrt', '-f', '2', IBSCOPE, 'neighbours', '--pin-dir', f'{DIR}-coupled', '--duration', '5m', '--json'],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -88,7 +104,14 @@ class Live(unittest.TestCase):
         self.addCleanup(reader.kill)
         true = {(ID['victim'], ID['suspect'])}
         found = until(lambda: (now := self.status('coupled', '--json'))['pairs'] and now, 240)
+        if initial_pid_namespace():
+            found = until(lambda: (now := self.status('coupled', '--json'))['pairs'] and 'l3_occupancy' in now['pairs'][0] and now, 60)
+            self.assertEqual(found['pairs'][0]['l3_occupancy'], 3 << 20)
+            self.assertIn('the suspect had up to 3.0 MiB of the L3 (resctrl)', self.status('coupled'))
+        self.assertNotIn('memory_traffic', found['pairs'][0])
         text = self.metrics()
+        self.assertNotIn('ibscope_neighbour_memory_traffic_bytes{', text)
+        self.assertEqual('ibscope_neighbour_l3_bytes{' in text, initial_pid_namespace())
         reader.send_signal(signal.SIGINT)
         read, err = reader.communicate(timeout=60)
         self.assertEqual((reader.returncode, self.pairs(found)), (0, true), err)

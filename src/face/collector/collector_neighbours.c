@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "counts/counts.h"
 #include "neighbours/neighbours.h"
+#include "resctrl/resctrl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,9 @@ struct neighbour_watch {
 	size_t room;
 	__u32 fold;
 	double read_s;
-	bool began; /* `slot` is that of the last window */
+	struct resctrl *resctrl; /* NULL: none, or nobody was named yet */
+	bool looked;		 /* for it */
+	bool began;		 /* `slot` is that of the last window */
 	/* while reading */
 	struct collector_event *event;
 	bool known;
@@ -48,6 +51,7 @@ struct neighbour_watch *neighbour_watch_new(void)
 static void forget(struct neighbour_watch *w)
 {
 	neighbours_free(w->judge);
+	resctrl_close(w->resctrl);
 	intern_free(&w->names);
 	free(w->slot);
 	free(w->slot_of);
@@ -172,6 +176,43 @@ static struct ibs_neighbour neighbour_of(const struct neighbour_watch *w,
 	};
 }
 
+/* Only while somebody is named: reading who has which tasks costs more than judging. */
+static void read_resctrl(struct neighbour_watch *w, bool any)
+{
+	if (!any) {
+		resctrl_close(w->resctrl);
+		w->resctrl = NULL;
+		w->looked = false;
+		return;
+	}
+	if (!w->looked)
+		w->resctrl = resctrl_open("");
+	w->looked = true;
+	if (w->resctrl)
+		resctrl_read(w->resctrl, w->read_s, false);
+}
+
+static struct ibs_neighbour_use use_of(const struct neighbour_watch *w,
+				       const struct ibs_slot_name *n, __u64 cgroup_id,
+				       unsigned int complex)
+{
+	struct ibs_neighbour_use use = { 0 };
+	struct resctrl_figures f;
+	char *name;
+
+	if (!w->resctrl || n->cgroup_id != cgroup_id)
+		return use;
+	name = xasprintf("%s%s%s", n->pod, *n->pod ? "/" : "", n->container);
+	if (resctrl_of(w->resctrl, name, complex, &f)) {
+		use.traffic = f.of[RESCTRL_TOTAL].peak;
+		use.l3 = f.of[RESCTRL_OCCUPANCY].peak;
+		use.known = (f.of[RESCTRL_TOTAL].readings ? IBS_NEIGHBOUR_TRAFFIC : 0) |
+			    (f.of[RESCTRL_OCCUPANCY].readings ? IBS_NEIGHBOUR_L3 : 0);
+	}
+	free(name);
+	return use;
+}
+
 static void pin(struct neighbour_watch *w, struct ibs_neighbours *to)
 {
 	struct ibs_neighbours all = { .time_ns = clock_ns(CLOCK_BOOTTIME) };
@@ -184,8 +225,14 @@ static void pin(struct neighbour_watch *w, struct ibs_neighbours *to)
 	neighbours_lack(w->judge, &lack);
 	all.pairs = n;
 	all.judged = lack.containers - lack.too_few;
-	for (; all.n < n && all.n < IBS_NEIGHBOURS; all.n++)
+	read_resctrl(w, n);
+	for (; all.n < n && all.n < IBS_NEIGHBOURS; all.n++) {
+		const struct ibs_neighbour *p = &all.pair[all.n];
+
 		all.pair[all.n] = neighbour_of(w, &pair[all.n], lack.windows - 1, all.time_ns);
+		all.use[all.n] = use_of(w, &pins_names(w->event->pins)[p->suspect_slot],
+					p->suspect_cgroup, p->complex);
+	}
 	pins_write_begin(&to->seq);
 	memcpy((char *)to + sizeof(to->seq), (char *)&all + sizeof(all.seq),
 	       sizeof(all) - sizeof(all.seq));

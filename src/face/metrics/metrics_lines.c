@@ -132,6 +132,33 @@ bool lines_neighbour_chances(const struct reading *r, unsigned int i, struct met
 	return any;
 }
 
+/* The pair with the @i-th figure that resctrl knows; IBS_NEIGHBOURS: there are not so many. */
+static unsigned int pair_with(const struct reading *r, __u64 known, unsigned int i)
+{
+	for (unsigned int p = 0; p < r->neighbours.n; p++)
+		if ((r->neighbours.use[p].known & known) && !i--)
+			return p;
+	return IBS_NEIGHBOURS;
+}
+
+bool lines_neighbour_traffic(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	const unsigned int p = pair_with(r, IBS_NEIGHBOUR_TRAFFIC, i);
+	bool any = neighbour_line(r, p, out);
+
+	out->value = any ? r->neighbours.use[p].traffic : (double)NAN;
+	return any;
+}
+
+bool lines_neighbour_l3(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	const unsigned int p = pair_with(r, IBS_NEIGHBOUR_L3, i);
+	bool any = neighbour_line(r, p, out);
+
+	out->value = any ? r->neighbours.use[p].l3 : (double)NAN;
+	return any;
+}
+
 bool lines_governor_states(const struct reading *r, unsigned int i, struct metric_line *out)
 {
 	return i < GOVERNOR_STATE_N &&

@@ -138,6 +138,12 @@
 	X(NEIGHBOUR_CHANCE, "ibscope_neighbour_chance_ratio", GAUGE, "ratio",                      \
 	  "Probability that chance explains the pair: its confidence is 1 minus this.",            \
 	  LINES(neighbour_chances))                                                                \
+	X(NEIGHBOUR_TRAFFIC, "ibscope_neighbour_memory_traffic_bytes", GAUGE, "bytes",             \
+	  "Most memory traffic of the suspect in a second, by resctrl; absent where unknown.",     \
+	  LINES(neighbour_traffic))                                                                \
+	X(NEIGHBOUR_L3, "ibscope_neighbour_l3_bytes", GAUGE, "bytes",                              \
+	  "Most bytes of the suspect in the L3, by resctrl; absent where unknown.",                \
+	  LINES(neighbour_l3))                                                                     \
 	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
 	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \

@@ -40,6 +40,7 @@ void neighbours_read(struct reading_neighbours *to, __u64 time_ns, const struct 
 		if (!take_name(&to->victim[to->n], &victim) ||
 		    !take_name(&to->suspect[to->n], &suspect))
 			continue;
+		to->use[to->n] = all->use[i];
 		to->pair[to->n++] = *p;
 	}
 }
@@ -56,6 +57,20 @@ static void print_name(FILE *f, const struct neighbour_name *n)
 	utf8_put(f, n->container);
 }
 
+static void print_use(FILE *f, const struct ibs_neighbour_use *u)
+{
+	const bool traffic = u->known & IBS_NEIGHBOUR_TRAFFIC;
+
+	if (!u->known)
+		return;
+	fprintf(f, "    the suspect had up to ");
+	if (traffic)
+		fprintf(f, "%.1f GB/s of memory traffic", u->traffic / 1e9);
+	if (u->known & IBS_NEIGHBOUR_L3)
+		fprintf(f, "%s%.1f MiB of the L3", traffic ? ", " : "", u->l3 / (1 << 20));
+	fprintf(f, " (resctrl)\n");
+}
+
 void neighbours_print(FILE *f, const struct reading_neighbours *all)
 {
 	fprintf(f, "neighbours: %u containers judged, %u %s\n", all->judged, all->pairs,
@@ -70,6 +85,7 @@ void neighbours_print(FILE *f, const struct reading_neighbours *all)
 		fprintf(f, " is busy (%.0f %% of the accesses", 100 * p->share);
 		fprintf(f, "; %u times busy, last named %.0f s ago)\n", p->runs,
 			ago_s(all, p->last_ns));
+		print_use(f, &all->use[i]);
 	}
 }
 
@@ -105,6 +121,10 @@ void neighbours_put(struct json_writer *w, const struct reading_neighbours *all)
 		json_put_double(w, "chance", p->chance);
 		json_put_double(w, "first_s", ago_s(all, p->first_ns));
 		json_put_double(w, "last_s", ago_s(all, p->last_ns));
+		if (all->use[i].known & IBS_NEIGHBOUR_TRAFFIC)
+			json_put_double(w, "memory_traffic", all->use[i].traffic);
+		if (all->use[i].known & IBS_NEIGHBOUR_L3)
+			json_put_double(w, "l3_occupancy", all->use[i].l3);
 		json_end(w);
 	}
 	json_end(w);

@@ -20,6 +20,7 @@ struct reading_neighbours {
 	__u64 time_ns; /* of the reading, CLOCK_BOOTTIME */
 	unsigned int pairs, judged, n;
 	struct ibs_neighbour pair[IBS_NEIGHBOURS];
+	struct ibs_neighbour_use use[IBS_NEIGHBOURS]; /* of the suspects */
 	struct neighbour_name victim[IBS_NEIGHBOURS], suspect[IBS_NEIGHBOURS];
 };
 
