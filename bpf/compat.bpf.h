@@ -85,6 +85,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct css_set *cgroups;
 	char comm[16];
+	void *stack; /* of the kernel */
 } __attribute__((preserve_access_index));
 
 /* The PID namespace of the loader, as stat() reports it; 0: the initial one. */

@@ -15,6 +15,8 @@ const volatile bool cfg_stacks = false;
 const volatile bool cfg_task_pt_regs = false;  /* bpf_task_pt_regs() */
 const volatile bool cfg_stacks_kernel = false; /* the event has PERF_SAMPLE_CALLCHAIN */
 const volatile bool cfg_slabs = false;
+/* A struct ibs_user_copy and so many bytes follow the extra. */
+const volatile __u32 cfg_copy_bytes = 0;
 
 /* Rings keep the last records: a new one replaces the oldest, and the reader is never woken. */
 const volatile bool cfg_ring_overwrites;
@@ -39,7 +41,8 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 	if (cfg_ring_overwrites)
 		return;
 	/* fails in an NMI while another CPU rings the bell (before v6.15) */
-	if (!(written & (IBS_RING_CHECK - 1)) && ring_unread(ring) > ring->slots / 2)
+	if ((cfg_copy_bytes || !(written & (IBS_RING_CHECK - 1))) &&
+	    ring_unread(ring) > ring->slots / 2)
 		bpf_ringbuf_output(&bell, &any, sizeof(any), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -47,11 +50,13 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 struct packed_extra {
 	struct ibs_record rec;
 	struct ibs_record_extra extra;
+	struct ibs_user_copy copy;
 };
 
 struct raw_extra {
 	struct ibs_record_raw rec;
 	struct ibs_record_extra extra;
+	struct ibs_user_copy copy;
 };
 
 /* Saved frame pointers and other addresses of the stack are no return addresses, nor are numbers. */
@@ -128,6 +133,55 @@ static __always_inline void put_stacks(struct ibs_record_extra *out, const struc
 		put_stack_top(out, ctx->regs.rsp);
 }
 
+/* Before bpf_task_pt_regs(): where the kernel puts them, if a stack of it has the usual size. */
+#define KERNEL_STACK_BYTES (16 << 10)
+
+static __always_inline const void *task_regs(void)
+{
+	struct task_struct *task;
+
+	if (cfg_task_pt_regs)
+		return (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	task = (void *)bpf_get_current_task();
+	return BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(struct pt_regs);
+}
+
+/* Stacks end within the room of a copy, too: what follows cannot be read. */
+static __always_inline __u32 copy_steps(char *to, __u64 sp)
+{
+	__u32 at;
+
+	for (at = 0; at < cfg_copy_bytes; at += IBS_COPY_STEP)
+		if (bpf_probe_read_user(to + at, IBS_COPY_STEP, (void *)(sp + at)))
+			break;
+	return at;
+}
+
+/*
+ * The registers with which the task left user space. Those that the driver passes have the op's
+ * address as that of the code, which does not fit the stack pointer of the interrupt.
+ */
+static __always_inline void put_copy(struct ibs_user_copy *out, const struct sample *s)
+{
+	const struct bpf_perf_event_data *ctx = s->ctx;
+	char *stack = (char *)(out + 1);
+	__u64 sp;
+
+	out->flags = out->bytes = 0;
+	if (bpf_probe_read_kernel(out->regs, sizeof(out->regs), task_regs()))
+		return;
+	sp = out->regs[IBS_USER_RSP];
+	if (!CODE_IS_64(out->regs[IBS_USER_CS]) || (CODE_IS_USER(ctx) && ctx->regs.rsp != sp))
+		return;
+	out->flags = IBS_COPY_REGS;
+	if (bpf_probe_read_user(stack, cfg_copy_bytes, (void *)sp))
+		out->bytes = copy_steps(stack, sp);
+	else
+		out->bytes = cfg_copy_bytes;
+	if (out->bytes == cfg_copy_bytes)
+		out->flags |= IBS_COPY_CUT;
+}
+
 static __always_inline void put_extra(struct ibs_record_extra *out, const struct sample *s,
 				      bool fetch)
 {
@@ -197,8 +251,10 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 		rec->data3 = regs[IBS_OP_DATA3];
 		rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], st->ring.cpu);
 	}
-	if (cfg_stacks || cfg_slabs)
+	if (cfg_stacks || cfg_slabs || cfg_copy_bytes)
 		put_extra(&((struct packed_extra *)rec)->extra, s, fetch);
+	if (cfg_copy_bytes)
+		put_copy(&((struct packed_extra *)rec)->copy, s);
 	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }
@@ -258,8 +314,10 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_re
 			rec->regs[IN_PLACE_REGS - 1] = s->regs[IN_PLACE_REGS - 1];
 		}
 	}
-	if (cfg_stacks || cfg_slabs)
+	if (cfg_stacks || cfg_slabs || cfg_copy_bytes)
 		put_extra(&((struct raw_extra *)rec)->extra, s, fetch);
+	if (cfg_copy_bytes)
+		put_copy(&((struct raw_extra *)rec)->copy, s);
 	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }

@@ -70,6 +70,29 @@ struct ibs_record_extra {
 };
 _Static_assert(sizeof(struct ibs_record_extra) == 56, "ibs_record_extra has implicit padding");
 
+/* Registers of struct pt_regs of x86-64. */
+#define IBS_USER_REGS 21
+enum ibs_user_reg { IBS_USER_RIP = 16, IBS_USER_CS = 17, IBS_USER_RSP = 19 };
+
+/*
+ * Follows the extra if the user's stack is copied, for a reader that unwinds it: the registers that
+ * the task had in user space, and `bytes` of its stack, from the stack pointer up.
+ */
+struct ibs_user_copy {
+	__u64 regs[IBS_USER_REGS]; /* of IBS_COPY_REGS */
+	__u32 bytes;
+	__u32 flags;
+};
+_Static_assert(sizeof(struct ibs_user_copy) == 176, "ibs_user_copy has implicit padding");
+
+#define IBS_COPY_REGS 1 /* the registers are known */
+#define IBS_COPY_CUT  2 /* the stack went on where the room for the copy ended */
+
+/* Bytes of the stack that a copy has room for are a multiple of the step. */
+#define IBS_COPY_STEP	 512
+#define IBS_COPY_DEFAULT 8192
+#define IBS_COPY_MAX	 65536
+
 /* Whether the slab has 1 << order or 1 << min_order pages; neither flag: unknown. */
 #define IBS_SLAB_ORDER	   1ull
 #define IBS_SLAB_MIN_ORDER 2ull

@@ -395,11 +395,16 @@ static void test_versions(void **state)
 	seal(copy + f->pieces[1].begin, &h);
 	check(f, whole, copy, f->n, true);
 
+	/* the same without copies of stacks */
 	head->major = 2;
 	seal_file(head);
+	check(f, whole, copy, f->n, true);
+
+	head->major = 3;
+	seal_file(head);
 	assert_int_equal(open_bytes(copy, f->n, &t, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "version 2.7"));
-	assert_non_null(strstr(err.text, "1.x"));
+	assert_non_null(strstr(err.text, "version 3.7"));
+	assert_non_null(strstr(err.text, "1.x and 2.x"));
 
 	head->major = 1;
 	head->byte_order = __builtin_bswap32(head->byte_order);

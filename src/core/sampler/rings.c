@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BATCH 1024 /* records: small enough for source and destination to stay in the cache */
+#define BATCH	   1024 /* records: small enough for source and destination to stay in the cache */
+#define COPY_BATCH 64	/* the same of records with copies of stacks, which take some MiB */
 
 /* Pages of a ring buffer before its data (Linux kernel/bpf/ringbuf.c). */
 #define BELL_META_PAGES 3
@@ -31,7 +32,8 @@ struct rings {
 	__u32 slots;
 	/* ordered by time of the ring's next record, then by number of the ring */
 	struct heap heads;
-	size_t record_bytes, stride; /* size of a record, without and with its extra */
+	size_t record_bytes, stride; /* size of a record, without and with what follows it */
+	size_t most;		     /* records of a batch */
 	bool raw;
 	const struct rings *joined; /* shares its bell; NULL: none */
 	int bell_fd;
@@ -39,15 +41,22 @@ struct rings {
 	const unsigned long *bell_rung;
 	char *batch;
 	struct ibs_record_extra *extra; /* of the batch; NULL: not recorded */
+	char *copies;			/* the same, and their size */
+	size_t copy_stride;
 	__u64 last_ns;
 	unsigned int delay_ms;
 	struct ibs_ring *copied; /* of a copy, whose rings own their records; NULL: no copy */
 };
 
-size_t rings_record_bytes(bool raw, bool extra)
+static size_t copy_stride(__u32 bytes)
+{
+	return bytes ? sizeof(struct ibs_user_copy) + bytes : 0;
+}
+
+size_t rings_record_bytes(bool raw, bool extra, __u32 copy_bytes)
 {
 	return (raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record)) +
-	       (extra ? sizeof(struct ibs_record_extra) : 0);
+	       (extra ? sizeof(struct ibs_record_extra) : 0) + copy_stride(copy_bytes);
 }
 
 __u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes)
@@ -75,6 +84,16 @@ static int map_bell(struct rings *r, struct err *err)
 		       strerror(errno));
 }
 
+static void make_batch(struct rings *r, bool extra)
+{
+	r->most = r->copy_stride ? COPY_BATCH : BATCH;
+	r->batch = xrealloc(NULL, r->most * r->record_bytes);
+	if (extra)
+		r->extra = xcalloc(r->most, sizeof(*r->extra));
+	if (r->copy_stride)
+		r->copies = xrealloc(NULL, r->most * r->copy_stride);
+}
+
 int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err)
 {
 	struct rings *r = xcalloc(1, sizeof(*r));
@@ -83,15 +102,14 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 	r->n = opts->n_cpus;
 	r->slots = opts->slots;
 	r->raw = opts->raw;
-	r->record_bytes = rings_record_bytes(opts->raw, false);
-	r->stride = rings_record_bytes(opts->raw, opts->extra);
+	r->record_bytes = rings_record_bytes(opts->raw, false, 0);
+	r->stride = rings_record_bytes(opts->raw, opts->extra, opts->copy_bytes);
+	r->copy_stride = copy_stride(opts->copy_bytes);
 	r->delay_ms = 1;
 	r->last_ns = clock_ns(CLOCK_MONOTONIC);
 	r->bell_fd = opts->bell_fd;
 	r->ring = xcalloc(r->n, sizeof(*r->ring));
-	r->batch = xrealloc(NULL, BATCH * r->record_bytes);
-	if (opts->extra)
-		r->extra = xcalloc(BATCH, sizeof(*r->extra));
+	make_batch(r, opts->extra);
 	array_reserve(r->heads.item, r->heads.room, r->n);
 	ret = map_bell(r, err);
 	if (ret) {
@@ -144,6 +162,7 @@ void rings_close(struct rings *r)
 	heap_free(&r->heads);
 	free(r->batch);
 	free(r->extra);
+	free(r->copies);
 	free(r);
 }
 
@@ -207,7 +226,9 @@ static void release(struct rings *r)
 
 static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct err *err)
 {
-	struct record_batch batch = { .extra = r->extra, .n = n };
+	struct record_batch batch = {
+		.extra = r->extra, .copies = r->copies, .copy_stride = r->copy_stride, .n = n
+	};
 
 	release(r);
 	if (!n)
@@ -247,6 +268,17 @@ static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char
 	return n;
 }
 
+/* Of a copy of a stack only what is used. */
+static void copy_stack(char *to, const char *from, size_t room)
+{
+	struct ibs_user_copy head;
+
+	memcpy(&head, from, sizeof(head));
+	memcpy(to, from, sizeof(head));
+	if (head.bytes <= room - sizeof(head))
+		memcpy(to + sizeof(head), from + sizeof(head), head.bytes);
+}
+
 static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends,
 			  __s32 first_stack)
 {
@@ -267,6 +299,9 @@ static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 mo
 		s->user += s->user < 0 ? 0 : first_stack;
 		s->callers += s->callers < 0 ? 0 : first_stack;
 	}
+	for (__u32 i = 0; r->copies && i < n; i++)
+		copy_stack(r->copies + (at + i) * r->copy_stride,
+			   from + (i + 1) * r->stride - r->copy_stride, r->copy_stride);
 	return n;
 }
 
@@ -283,14 +318,14 @@ static size_t take_turn(struct rings *r, __u64 until, size_t n)
 		most = ring->end - ring->taken;
 		if (most > ring->slots - ring->at)
 			most = ring->slots - ring->at;
-		if (most > BATCH - n)
-			most = BATCH - n;
+		if (most > r->most - n)
+			most = r->most - n;
 		run = copy_records(r, n, record, most, ends, ring->first_stack);
 		n += run;
 		ring->taken += run;
 		ring->at = ring->at + run == ring->slots ? 0 : ring->at + run;
 		record = ring_peek(r, ring);
-	} while (n < BATCH && record && record_time(record) <= ends);
+	} while (n < r->most && record && record_time(record) <= ends);
 	if (record && record_time(record) <= until) {
 		head.key = record_time(record);
 		heap_replace_first(&r->heads, head);
@@ -320,7 +355,7 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	find_heads(r, until, &fullest);
 	while (r->heads.n) {
 		n = take_turn(r, until, n);
-		if (n == BATCH) {
+		if (n == r->most) {
 			ret = hand_over(r, n, cb, arg, err);
 			n = 0;
 			if (ret)
@@ -397,9 +432,8 @@ struct rings *rings_copy(const struct rings *r, const __u32 *since, struct rings
 	to->bell_fd = -1;
 	to->ring = xcalloc(to->n, sizeof(*to->ring));
 	to->copied = xcalloc(to->n, sizeof(*to->copied));
-	to->batch = xrealloc(NULL, BATCH * to->record_bytes);
-	if (r->extra)
-		to->extra = xcalloc(BATCH, sizeof(*to->extra));
+	to->copy_stride = r->copy_stride;
+	make_batch(to, r->extra);
 	array_reserve(to->heads.item, to->heads.room, to->n);
 	for (size_t i = 0; i < to->n; i++)
 		copy_ring(to, i, &r->ring[i], since[i], out);

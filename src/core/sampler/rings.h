@@ -20,13 +20,14 @@ struct rings_opts {
 	int bell_fd;		      /* of the ring buffer that wakes the reader */
 	const unsigned int *cpus;     /* CPUs that get a ring */
 	size_t n_cpus;
-	__u32 slots; /* of each ring */
-	bool raw;    /* struct ibs_record_raw, else struct ibs_record */
-	bool extra;  /* each record is followed by a struct ibs_record_extra */
+	__u32 slots;	  /* of each ring */
+	bool raw;	  /* struct ibs_record_raw, else struct ibs_record */
+	bool extra;	  /* each record is followed by a struct ibs_record_extra */
+	__u32 copy_bytes; /* with `extra`: then by a struct ibs_user_copy and so many bytes; 0: none */
 };
 
 /* Size of a slot. */
-size_t rings_record_bytes(bool raw, bool extra);
+size_t rings_record_bytes(bool raw, bool extra, __u32 copy_bytes);
 
 /* Kernel memory of @n rings. */
 __u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes);
@@ -45,7 +46,10 @@ struct record_batch {
 	const struct ibs_record *records;
 	const struct ibs_record_raw *raw;
 	const struct ibs_record_extra *extra; /* one per record; NULL: not recorded */
-	size_t n;			      /* > 0 */
+	const char *
+		copies; /* a struct ibs_user_copy per record, `copy_stride` bytes apart; NULL: not recorded */
+	size_t copy_stride;
+	size_t n; /* > 0 */
 };
 
 /* Return: 0 to continue, or a negative errno with @err. */
@@ -67,7 +71,7 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
  * rings_join() - make rings_drain() of @r deliver the records of @other, too, in order of time
  * @first_stack: added to the keys of their stacks
  *
- * Both must have been opened with the same `raw` and `extra`. Afterwards use @other only for
+ * Both must have been opened with the same `raw`, `extra` and `copy_bytes`. Afterwards use @other only for
  * rings_fd(), and close it after the last rings_drain().
  */
 void rings_join(struct rings *r, const struct rings *other, __s32 first_stack);

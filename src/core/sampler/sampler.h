@@ -55,7 +55,7 @@ struct sampler_opts {
 	bool copies;		    /* with SAMPLER_SERIES: allow sampler_copy() */
 	/*
 	 * Size of each CPU's ring, rounded up to a power of two; 0: what the memory limit allows,
-	 * up to SAMPLER_RING_MAX_DEFAULT
+	 * up to SAMPLER_RING_MAX_DEFAULT, or with copies of stacks SAMPLER_RING_MAX
 	 */
 	__u32 ring_bytes;
 	/*
@@ -67,6 +67,11 @@ struct sampler_opts {
 	bool stacks;
 	/* With `stacks` and PERF_SAMPLE_CALLCHAIN in `attr`: the kernel unwinds at each sample, selected or not. */
 	bool kernel_stacks;
+	/*
+	 * With `stacks`, instead of chains: copies of so many bytes of the user's stack, a multiple of IBS_COPY_STEP up to
+	 * IBS_COPY_MAX
+	 */
+	__u32 copy_bytes;
 	/* Record the slab cache of kernel data; needs kernel_finds_slabs(). */
 	bool slabs;
 	struct perf_event_attr attr; /* of the event; for the simulation, of the software clock */

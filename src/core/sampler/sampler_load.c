@@ -41,7 +41,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_comm_padded = s->direct && s->features.task_btf;
 	cfg->cfg_ring_overwrites = opts->history_bytes;
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
-	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_stacks = sampler_has_chains(opts);
+	cfg->cfg_copy_bytes = opts->copy_bytes;
 	cfg->cfg_stacks_kernel = opts->kernel_stacks;
 	cfg->cfg_task_pt_regs = s->features.task_pt_regs;
 	cfg->cfg_slabs = opts->slabs;
@@ -85,7 +86,7 @@ static int set_stacks(struct bpf_map *map, __u32 entries, const struct sampler_o
 	int err = bpf_map__set_max_entries(map, entries);
 
 	err = err ?: bpf_map__set_value_size(map, sampler_stack_depth() * sizeof(__u64));
-	return err ?: bpf_map__set_autocreate(map, opts->stacks);
+	return err ?: bpf_map__set_autocreate(map, sampler_has_chains(opts));
 }
 
 int sampler_set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)

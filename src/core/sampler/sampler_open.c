@@ -110,6 +110,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 		.slots = s->memory.ring_slots,
 		.raw = opts->output == SAMPLER_RECORDS_RAW,
 		.extra = opts->stacks || opts->slabs,
+		.copy_bytes = opts->copy_bytes,
 	};
 	unsigned int *all;
 	int ret;

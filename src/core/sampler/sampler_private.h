@@ -110,6 +110,7 @@ size_t sampler_max_selected_entries(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
+bool sampler_has_chains(const struct sampler_opts *opts); /* the programs keep them in maps */
 bool sampler_has_rings(const struct sampler_opts *opts);
 /* number of CPUs that can be sampled */
 size_t sampler_sampled_cpus(const struct sampler_opts *opts);

@@ -99,7 +99,13 @@ size_t sampler_line_bytes(const struct sampler_opts *opts)
 
 size_t sampler_record_bytes(const struct sampler_opts *opts)
 {
-	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks || opts->slabs);
+	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks || opts->slabs,
+				  opts->copy_bytes);
+}
+
+bool sampler_has_chains(const struct sampler_opts *opts)
+{
+	return opts->stacks && !opts->copy_bytes;
 }
 
 /* Addresses per chain: as many as the kernel unwinds, at most what recordings hold. */
@@ -161,10 +167,13 @@ static int plan_history(const struct sampler_opts *opts, struct sampler_memory *
 	return 0;
 }
 
+#define RING_RECORDS_MIN 16 /* of a ring, however large they are */
+
 /* Plan rings in @room bytes of memory, or of the configured size. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
 {
+	__u32 most = opts->copy_bytes ? SAMPLER_RING_MAX : SAMPLER_RING_MAX_DEFAULT;
 	size_t bytes = sampler_record_bytes(opts);
 	__u64 n = sampler_ring_cpus(opts);
 
@@ -176,10 +185,11 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 		return ret ?: check_rings(opts, n, room, out, err);
 	}
 	out->ring_bytes = SAMPLER_RING_MIN;
-	while (opts->ring_bytes
-		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
-		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
-				 rings_bytes(n, 2 * out->ring_bytes / bytes, bytes) <= room)
+	while (out->ring_bytes < RING_RECORDS_MIN * bytes ||
+	       (opts->ring_bytes
+			? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
+			: out->ring_bytes < most &&
+				  rings_bytes(n, 2 * out->ring_bytes / bytes, bytes) <= room))
 		out->ring_bytes *= 2;
 	out->ring_slots = out->ring_bytes / bytes;
 	return check_rings(opts, n, room, out, err);
@@ -226,7 +236,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	if (out->shards > complexes)
 		out->shards = complexes;
 	out->series = out->shards * shard;
-	if (opts->stacks)
+	if (sampler_has_chains(opts))
 		out->stacks = stacks_bytes();
 	if (rest + out->series + out->stacks > limit)
 		return err_set(err, -ENOSPC,

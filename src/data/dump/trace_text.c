@@ -217,8 +217,11 @@ static void print_events(FILE *f, const struct trace_info *info)
 		utf8_put_json(f, p->name);
 		if (p->period)
 			fprintf(f, ", %s %llu", p->freq ? "Hz" : "period", (ull)p->period);
-		fprintf(f, "%s%s\n", p->physical ? ", physical addresses" : "",
-			p->stacks ? ", call chains" : "");
+		fprintf(f, "%s", p->physical ? ", physical addresses" : "");
+		if (p->copy_bytes)
+			fprintf(f, ", copies of user stacks up to %u bytes (not shown)",
+				p->copy_bytes);
+		fprintf(f, "%s\n", p->stacks && !p->copy_bytes ? ", call chains" : "");
 	}
 }
 

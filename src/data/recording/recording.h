@@ -28,6 +28,12 @@ struct recording;
 int recording_create(const struct recording_opts *opts, struct recording **out, struct err *err);
 
 /**
+ * recording_copies() - copies of stacks for the records of the next recording_samples() or recording_samples_raw()
+ * @copies: a struct ibs_user_copy and its bytes for each record, at a distance of @stride
+ */
+void recording_copies(struct recording *r, const char *copies, size_t stride);
+
+/**
  * recording_samples(), recording_samples_raw() - append records
  * @extra: one for each record, or NULL; pass their stacks to recording_stack() first
  *

@@ -70,11 +70,12 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 	b->head_damaged = h.crc != recording_crc(&h, offsetof(struct recording_file_head, crc));
 	if (b->head_damaged)
 		return 0;
-	if (h.major != RECORDING_MAJOR)
-		return err_set(err, -EINVAL,
-			       "it has version %u.%u, and this program reads versions %u.x; "
-			       "use the ibscope that wrote it, or a newer one",
-			       h.major, h.minor, RECORDING_MAJOR);
+	if (h.major != RECORDING_MAJOR && h.major != RECORDING_MAJOR_COPIES)
+		return err_set(
+			err, -EINVAL,
+			"it has version %u.%u, and this program reads versions %u.x and %u.x; "
+			"use the ibscope that wrote it, or a newer one",
+			h.major, h.minor, RECORDING_MAJOR, RECORDING_MAJOR_COPIES);
 	if (h.block_head_bytes != sizeof(struct recording_block))
 		return err_set(err, -EINVAL,
 			       "offset 16: heads of blocks have %u bytes, expected %zu",
@@ -268,7 +269,8 @@ static int check_expansion(struct recording_blocks *b, struct err *err)
 	if (h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES)
 		b->expanded += (h->entries < RECORDING_BATCH ? h->entries : RECORDING_BATCH) *
 			       sizeof(struct ibs_record);
-	else if (h->type != RECORDING_EVENTS && h->type != RECORDING_STACKS)
+	else if (h->type != RECORDING_EVENTS && h->type != RECORDING_STACKS &&
+		 h->type != RECORDING_COPIES)
 		b->expanded += JSON_COST * (__u64)h->raw_bytes;
 	return trace_check_expansion(b->packed, b->expanded, err);
 }
@@ -350,4 +352,32 @@ void recording_blocks_close(struct recording_blocks *b)
 	ZSTD_freeDCtx(b->zstd);
 	free(b->stored);
 	free(b->raw);
+}
+
+void recording_blocks_describe_end(const struct recording_blocks *b, bool ended, bool unwritten,
+				   struct trace_end *e)
+{
+	const struct recording_damage *d = &b->damage;
+	char *to = e->missing;
+	size_t room = sizeof(e->missing);
+	int n = 0;
+
+	e->skipped_blocks = d->blocks;
+	e->skipped_bytes = d->bytes;
+	e->whole = ended && !d->blocks;
+	e->missing[0] = 0;
+	if (e->whole)
+		return;
+	if (!ended)
+		n = snprintf(to, room,
+			     "the file ends at offset %llu without the mark of an orderly end: the "
+			     "writer was stopped, or the file was cut",
+			     (unsigned long long)b->size);
+	else if (unwritten)
+		n = snprintf(to, room, "the writer could not write everything");
+	if (d->reason[0])
+		snprintf(to + n, room - n, "%s%llu bytes unreadable%s, from offset %llu on: %s",
+			 n ? "; " : "", (unsigned long long)d->bytes,
+			 d->samples ? " (with samples)" : "", (unsigned long long)d->offset,
+			 d->reason);
 }

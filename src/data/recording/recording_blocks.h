@@ -9,6 +9,8 @@
 #include "base/std.h"
 #include "recording_format.h"
 
+#include "trace/trace.h"
+
 #include <zstd.h>
 
 struct recording_damage {
@@ -87,5 +89,9 @@ void recording_blocks_reject(struct recording_blocks *b, const char *reason);
 void recording_blocks_rewind(struct recording_blocks *b);
 
 void recording_blocks_close(struct recording_blocks *b);
+
+/* What the reader says of the end of a file. @ended: with the mark of an orderly end; @unwritten: not all was written */
+void recording_blocks_describe_end(const struct recording_blocks *b, bool ended, bool unwritten,
+				   struct trace_end *e);
 
 #endif

@@ -7,13 +7,18 @@
 #define IBSCOPE_RECORDING_FORMAT_H
 
 #include <ibscope/op.h>
+#include <ibscope/record.h>
 
 #include "base/std.h"
 
 #include <zlib.h>
 
-/* A reader rejects a greater major version, and skips unknown blocks and columns. */
-#define RECORDING_MAJOR 1
+/*
+ * A reader rejects a greater major version, and skips unknown blocks and columns. Version 2 has copies of stacks, without
+ * which the chains would be missing.
+ */
+#define RECORDING_MAJOR	       1
+#define RECORDING_MAJOR_COPIES 2
 #define RECORDING_MINOR \
 	6 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs; 6: callers */
 
@@ -47,6 +52,7 @@ enum recording_block_type {
 	RECORDING_LEDGER = 5,  /* JSON */
 	RECORDING_END = 6,     /* JSON: the ledger; the writer ended cleanly */
 	RECORDING_FETCHES = 7, /* columns of ibs_fetch samples; same time as SAMPLES right before */
+	RECORDING_COPIES = 8,  /* struct recording_copy; of the samples up to the next such block */
 };
 
 #define RECORDING_ZSTD 1 /* flag: the data is a zstd frame */
@@ -86,6 +92,7 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(TOP1, 13, PLAIN, 0, 8)        \
 	X(TOP2, 14, PLAIN, 0, 8)        \
 	X(TOP3, 15, PLAIN, 0, 8)        \
+	X(COPY, 25, PLAIN, 0, 4)        \
 	X(REG0, 16, PLAIN, 0, 8)        \
 	X(REG1, 17, SIGNED, 0, 8)       \
 	X(REG2, 18, PLAIN, 0, 8)        \
@@ -202,6 +209,19 @@ struct recording_stack {
 };
 _Static_assert(sizeof(struct recording_stack) == 16, "recording_stack has padding");
 #define RECORDING_REPLACES 1 /* flag */
+
+/*
+ * `bytes` of a stack follow. The column COPY has the number in the block before, from 1; 0: none. Time and task are the
+ * sample's, else the block that it means is lost.
+ */
+struct recording_copy {
+	__u64 time;
+	__u32 tid, flags;
+	__u32 bytes, zero;
+	__u64 regs[IBS_USER_REGS];
+};
+_Static_assert(sizeof(struct recording_copy) == 192, "recording_copy has padding");
+#define RECORDING_CUT 1 /* flag: the stack went on */
 
 /* CRC-32 of IEEE 802.3 */
 static inline __u32 recording_crc(const void *data, size_t bytes)

@@ -77,6 +77,8 @@ static void put_events(struct json_writer *w, const struct trace_info *info)
 		json_put_i64(w, p->freq ? "freq" : "period", p->period);
 		json_put_bool(w, "physical", p->physical);
 		json_put_bool(w, "stacks", p->stacks);
+		if (p->copy_bytes)
+			json_put_i64(w, "stack_bytes", p->copy_bytes);
 		json_end(w);
 	}
 	json_end(w);
@@ -166,6 +168,7 @@ static void decode_event(const json_t *j, struct trace_pmu *p)
 	p->period = get_number(j, p->freq ? "freq" : "period");
 	p->physical = get_bool(j, "physical");
 	p->stacks = get_bool(j, "stacks");
+	p->copy_bytes = get_number(j, "stack_bytes");
 }
 
 static __u64 get_element(const json_t *array, size_t i)

@@ -4,6 +4,7 @@
 #include "recording_ahead.h"
 #include "recording_blocks.h"
 #include "recording_columns.h"
+#include "recording_copies.h"
 #include "recording_events.h"
 #include "recording_meta.h"
 #include "trace/trace.h"
@@ -53,6 +54,7 @@ struct reader {
 	__u64 generation; /* chains of earlier generations are invalid */
 	__u64 stack[2 * (TRACE_STACK_MAX + 2)];
 	__u64 top[IBS_STACK_TOP];
+	struct recording_copies copies;
 };
 
 static bool recording_magic(const unsigned char *bytes, size_t n)
@@ -83,6 +85,7 @@ static void recording_close_reader(struct trace *t)
 	recording_ahead_free(r->ahead);
 	recording_blocks_close(&r->blocks);
 	free_stacks(r);
+	recording_copies_free(&r->copies);
 	free(r->op.columns);
 	free(r->fetch.columns);
 	free(r->events);
@@ -338,6 +341,10 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 		return take_events(r, data, h->raw_bytes);
 	case RECORDING_STACKS:
 		return take_stacks(r, data, h->raw_bytes);
+	case RECORDING_COPIES:
+		return recording_copies_take(&r->copies, data, h->raw_bytes)
+			       ? 0
+			       : reject(r, "the block holds no copies of stacks");
 	case RECORDING_LEDGER:
 	case RECORDING_END:
 		return take_ledger(r, data, h->raw_bytes, h->type == RECORDING_END);
@@ -465,6 +472,7 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 	ev->sample.slab =
 		present & 1u << RECORDING_COLUMN_SLAB ? c->v[RECORDING_COLUMN_SLAB][i] : 0;
 	add_stacks(r, c, i, &ev->sample);
+	ev->sample.copy = recording_copies_find(&r->copies, VALUE(c, COPY, i), ev);
 }
 
 /* The string in *ev lives until the block is replaced, after all its events were returned. */
@@ -473,35 +481,6 @@ static int emit_event(struct reader *r, struct trace_event *ev)
 	*ev = r->event;
 	advance_event(r);
 	return 1;
-}
-
-typedef unsigned long long ull;
-
-static void describe_end(struct reader *r)
-{
-	const struct recording_damage *d = &r->blocks.damage;
-	struct trace_end *e = &r->trace.end;
-	char *to = e->missing;
-	size_t room = sizeof(e->missing);
-	int n = 0;
-
-	e->skipped_blocks = d->blocks;
-	e->skipped_bytes = d->bytes;
-	e->whole = r->ended && !d->blocks;
-	e->missing[0] = 0;
-	if (e->whole)
-		return;
-	if (!r->ended)
-		n = snprintf(to, room,
-			     "the file ends at offset %llu without the mark of an orderly end: the "
-			     "writer was stopped, or the file was cut",
-			     (ull)r->blocks.size);
-	else if (r->unwritten)
-		n = snprintf(to, room, "the writer could not write everything");
-	if (d->reason[0])
-		snprintf(to + n, room - n, "%s%llu bytes unreadable%s, from offset %llu on: %s",
-			 n ? "; " : "", (ull)d->bytes, d->samples ? " (with samples)" : "",
-			 (ull)d->offset, d->reason);
 }
 
 static __u64 next_time(const struct samples *s)
@@ -547,7 +526,7 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 		if (r->has_event && (!ret || h.type == RECORDING_EVENTS))
 			return emit_event(r, ev);
 		if (!ret) {
-			describe_end(r);
+			recording_blocks_describe_end(&r->blocks, r->ended, r->unwritten, &t->end);
 			return 0;
 		}
 		ret = take_block(r, &h, offset, err);
@@ -579,6 +558,7 @@ static void recording_rewind(struct trace *t)
 
 	recording_blocks_rewind(&r->blocks);
 	free_stacks(r);
+	recording_copies_free(&r->copies);
 	t->end = (struct trace_end){};
 	r->ended = r->has_event = false;
 	r->unwritten = r->replaced = 0;

@@ -41,7 +41,9 @@ struct recording {
 	__u64 replaced;			     /* stacks */
 	unsigned int events_n;		     /* that have a ledger */
 	struct recording_columns columns[2]; /* of ibs_op, of ibs_fetch */
-	struct pile events, stacks;
+	struct pile events, stacks, copies;
+	const char *next_copy; /* of the records to be appended; NULL: they have none */
+	size_t copy_stride;
 	__u8 stack_known[RECORDING_STACK_KEYS / 8];
 	unsigned char body[RECORDING_BLOCK_MAX], packed[RECORDING_BLOCK_MAX];
 };
@@ -131,7 +133,9 @@ static int write_buffered(struct recording *r, struct err *err)
 {
 	int ret;
 
-	ret = write_pile(r, RECORDING_STACKS, &r->stacks, err);
+	ret = write_pile(r, RECORDING_COPIES, &r->copies, err);
+	if (!ret)
+		ret = write_pile(r, RECORDING_STACKS, &r->stacks, err);
 	if (!ret)
 		ret = write_pile(r, RECORDING_EVENTS, &r->events, err);
 	for (int fetch = 0; fetch < 2; fetch++) {
@@ -152,11 +156,20 @@ static int refused(struct err *err)
 	return err_set(err, -EIO, "writing the recording failed before");
 }
 
+static bool has_copies(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].copy_bytes)
+			return true;
+	return false;
+}
+
 int recording_create(const struct recording_opts *opts, struct recording **out, struct err *err)
 {
 	struct recording_file_head head = { .magic = RECORDING_FILE_MAGIC,
 					    .byte_order = RECORDING_BYTE_ORDER,
-					    .major = RECORDING_MAJOR,
+					    .major = has_copies(opts->info) ? RECORDING_MAJOR_COPIES
+									    : RECORDING_MAJOR,
 					    .minor = RECORDING_MINOR,
 					    .block_head_bytes = sizeof(struct recording_block) };
 	struct iovec part = { &head, sizeof(head) };
@@ -270,6 +283,52 @@ static __u32 columns_of(bool fetch, bool raw, bool extra)
 	return columns | (extra ? EXTRA_COLUMNS : 0);
 }
 
+/* Room for @bytes, which is less than a block. */
+static int make_room(struct recording *r, struct pile *p, size_t bytes, struct err *err)
+{
+	return p->bytes + bytes > sizeof(p->data) ? write_buffered(r, err) : 0;
+}
+
+static void pile_up(struct pile *p, const void *data, size_t bytes)
+{
+	if (bytes)
+		memcpy(p->data + p->bytes, data, bytes);
+	p->bytes += bytes;
+}
+
+void recording_copies(struct recording *r, const char *copies, size_t stride)
+{
+	r->next_copy = copies;
+	r->copy_stride = stride;
+}
+
+/* Write samples whose copies fill a block: those to come belong to the next one. */
+static int make_room_for_copy(struct recording *r, struct err *err)
+{
+	return r->next_copy
+		       ? make_room(r, &r->copies, sizeof(struct recording_copy) + IBS_COPY_MAX, err)
+		       : 0;
+}
+
+/* Keep the copy of the record in a row. */
+static void take_copy(struct recording *r, struct recording_columns *c, unsigned int row)
+{
+	const struct ibs_user_copy *from = (const void *)r->next_copy;
+	struct recording_copy head = { .time = c->v[RECORDING_COLUMN_TIME][row],
+				       .tid = c->v[RECORDING_COLUMN_TID][row],
+				       .bytes = from->bytes,
+				       .flags = from->flags & IBS_COPY_CUT ? RECORDING_CUT : 0 };
+
+	r->next_copy += r->copy_stride;
+	c->v[RECORDING_COLUMN_COPY][row] = 0;
+	if (!(from->flags & IBS_COPY_REGS) || from->bytes > IBS_COPY_MAX)
+		return;
+	memcpy(head.regs, from->regs, sizeof(head.regs));
+	pile_up(&r->copies, &head, sizeof(head));
+	pile_up(&r->copies, from + 1, from->bytes);
+	c->v[RECORDING_COLUMN_COPY][row] = ++r->copies.entries;
+}
+
 /* One of @records and @raw. */
 static int add_samples(struct recording *r, const struct ibs_record *records,
 		       const struct ibs_record_raw *raw, const struct ibs_record_extra *extra,
@@ -282,18 +341,23 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 		return refused(err);
 	for (; n; n -= rows) {
 		const bool fetch = is_fetch(records, raw, 0);
+		const __u32 columns =
+			columns_of(fetch, raw, extra) | (r->next_copy ? COLUMN(COPY) : 0);
 		struct recording_columns *c = &r->columns[fetch];
 
-		for (rows = 1; rows < n && rows < RECORDING_WRITTEN; rows++)
+		for (rows = 1; rows < n && rows < RECORDING_WRITTEN && !r->next_copy; rows++)
 			if (is_fetch(records, raw, rows) != fetch)
 				break;
-		ret = next_rows(r, c, columns_of(fetch, raw, extra), &row, &rows, err);
+		ret = make_room_for_copy(r, err);
+		ret = ret ?: next_rows(r, c, columns, &row, &rows, err);
 		if (ret)
 			return ret;
 		for (i = row; raw && i < row + rows; i++)
 			set_raw_row(c, i, raw++);
 		for (i = row; records && i < row + rows; i++)
 			set_row(c, i, records++);
+		if (r->next_copy)
+			take_copy(r, c, row);
 		for (i = row; extra && i < row + rows; i++, extra++) {
 			SET(c, KERNEL_STACK, i, (__u32)extra->kernel);
 			SET(c, USER_STACK, i, (__u32)extra->user);
@@ -304,6 +368,7 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 				c->v[RECORDING_COLUMN_TOP0 + k][i] = extra->top[k];
 		}
 	}
+	r->next_copy = NULL;
 	return 0;
 }
 
@@ -317,19 +382,6 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 			  const struct ibs_record_extra *extra, size_t n, struct err *err)
 {
 	return add_samples(r, NULL, records, extra, n, err);
-}
-
-/* Room for @bytes, which is less than a block. */
-static int make_room(struct recording *r, struct pile *p, size_t bytes, struct err *err)
-{
-	return p->bytes + bytes > sizeof(p->data) ? write_buffered(r, err) : 0;
-}
-
-static void pile_up(struct pile *p, const void *data, size_t bytes)
-{
-	if (bytes)
-		memcpy(p->data + p->bytes, data, bytes);
-	p->bytes += bytes;
 }
 
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err)
@@ -421,7 +473,7 @@ __u64 recording_bytes(const struct recording *r)
 	__u64 samples = r->columns[0].n + r->columns[1].n;
 
 	samples *= r->samples ? r->sample_bytes / r->samples : sizeof(struct ibs_record);
-	return r->bytes + r->events.bytes + r->stacks.bytes + samples;
+	return r->bytes + r->events.bytes + r->stacks.bytes + r->copies.bytes + samples;
 }
 
 int recording_finish(struct recording *r, const struct ledger *ledgers, struct err *err)

@@ -19,13 +19,14 @@
 
 /* One event (as of -e) that samples were taken with. */
 struct trace_pmu {
-	char name[128];	       /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
-	bool op;	       /* samples are of ibs_op; else of ibs_fetch */
-	bool freq;	       /* `period` is a frequency in Hz */
-	bool filtered;	       /* in hardware: a sample represents more than a period */
-	bool physical;	       /* physical addresses were recorded */
-	bool stacks;	       /* call chains were */
-	__u64 period;	       /* 0: unknown */
+	char name[128];	  /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
+	bool op;	  /* samples are of ibs_op; else of ibs_fetch */
+	bool freq;	  /* `period` is a frequency in Hz */
+	bool filtered;	  /* in hardware: a sample represents more than a period */
+	bool physical;	  /* physical addresses were recorded */
+	bool stacks;	  /* call chains were */
+	__u32 copy_bytes; /* stacks of user space were, up to so many bytes, to be unwound; 0: no */
+	__u64 period;	  /* 0: unknown */
 	__u64 config, config1; /* perf.data only: terms that `name` may lack */
 };
 
@@ -92,6 +93,14 @@ static inline enum trace_kind trace_kind_of(enum ibs_metric m)
 	return ibs_metric_of_fetch(m) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;
 }
 
+/* What a task had in user space, for a reader that unwinds its stack. */
+struct trace_copy {
+	const __u64 *regs;	   /* IBS_USER_REGS */
+	const unsigned char *data; /* from the stack pointer up */
+	__u32 bytes;
+	bool cut; /* the stack goes on */
+};
+
 struct trace_sample {
 	unsigned int pmu; /* index in trace_info.pmu */
 	__u32 tgid, tid, cpu;
@@ -110,7 +119,14 @@ struct trace_sample {
 	bool chain_lost; /* there was a chain, but no room for it */
 	const __u64 *
 		top; /* IBS_STACK_TOP words of the user stack, as in struct ibs_record_extra; or NULL */
+	const struct trace_copy *copy; /* NULL: none */
 };
+
+/* Is there more of its chain than the op itself? */
+static inline bool trace_has_chain(const struct trace_sample *s)
+{
+	return s->n_stack || s->copy;
+}
 
 /* Is `ip` the address of the op? perf replaces an invalid one by that of the interrupt. */
 static inline bool trace_sample_is_exact(const struct trace_sample *s)
@@ -170,6 +186,14 @@ struct trace_event {
 		struct ibs_slab slab;
 	};
 };
+
+static inline bool trace_copies_stacks(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].copy_bytes)
+			return true;
+	return false;
+}
 
 static inline bool trace_accesses_memory(const struct trace_event *ev)
 {

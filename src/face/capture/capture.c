@@ -184,6 +184,8 @@ static int put_part(struct capture *c, const struct record_batch *b, size_t from
 		.records = b->records ? b->records + from : NULL,
 		.raw = b->raw ? b->raw + from : NULL,
 		.extra = b->extra ? b->extra + from : NULL,
+		.copies = b->copies ? b->copies + from * b->copy_stride : NULL,
+		.copy_stride = b->copy_stride,
 		.n = to - from,
 	};
 

@@ -136,6 +136,7 @@ static void event_info(struct trace_pmu *pmu, const struct session_event *e)
 	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
 	pmu->physical = true;
 	pmu->stacks = e->opts.stacks;
+	pmu->copy_bytes = e->opts.copy_bytes;
 }
 
 void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct session *s,

@@ -183,6 +183,8 @@ int output_samples(struct output *o, const struct record_batch *batch, struct er
 {
 	int ret;
 
+	if (!o->text)
+		recording_copies(o->recording, batch->copies, batch->copy_stride);
 	if (o->text)
 		ret = print_samples(o, batch, err);
 	else if (batch->raw)

@@ -17,20 +17,40 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+/* "dwarf" or "dwarf,16K". */
+static int parse_copy_bytes(const char *arg, __u32 *out, struct err *err)
+{
+	static const struct size_arg size = { .name = "--call-graph dwarf,BYTES",
+					      .min = IBS_COPY_STEP,
+					      .max = IBS_COPY_MAX };
+	uint64_t bytes = IBS_COPY_DEFAULT;
+	int ret = *arg ? num_parse_size(&size, arg + 1, &bytes, err) : 0;
+
+	*out = (bytes + IBS_COPY_STEP - 1) / IBS_COPY_STEP * IBS_COPY_STEP;
+	return ret;
+}
+
 static int set_call_graph(void *ctx, const char *arg, struct err *err)
 {
-	static const char *const ways[] = { "fp", "kernel" };
+	static const char *const ways[] = { "fp", "kernel", "dwarf" };
+	static const char dwarf[] = "dwarf";
 	static const struct choices choices = {
-		.option = "--call-graph", .what = "way to unwind", .n = 2, .names = ways
+		.option = "--call-graph", .what = "way to unwind", .n = 3, .names = ways
 	};
-	struct record *r = ctx;
-	unsigned int way;
-	int ret = choice_parse(&choices, arg, &way, err);
+	struct sampler_opts *to = &((struct record *)ctx)->sampling.sampler;
+	__u32 copy_bytes = 0;
+	unsigned int way = 0;
+	int ret;
 
+	if (!strncmp(arg, dwarf, strlen(dwarf)) && (arg[5] == ',' || !arg[5]))
+		ret = parse_copy_bytes(arg + strlen(dwarf), &copy_bytes, err);
+	else
+		ret = choice_parse(&choices, arg, &way, err);
 	if (ret)
 		return ret;
-	r->sampling.sampler.stacks = true;
-	r->sampling.sampler.kernel_stacks = way;
+	to->stacks = true;
+	to->kernel_stacks = way == 1;
+	to->copy_bytes = copy_bytes;
 	return 0;
 }
 
@@ -63,10 +83,11 @@ const struct option_row record_options[] = {
 	{ "raw", 0, NULL, "record all registers unchanged", set_raw },
 	{ "stacks", 'g', NULL, "record call chains of selected samples, as --call-graph fp",
 	  OPTION_FLAG(struct record, sampling.sampler.stacks) },
-	{ "call-graph", 0, "fp|kernel",
+	{ "call-graph", 0, "fp|kernel|dwarf[,BYTES]",
 	  "record call chains: fp walks frame pointers of user space after a sample is selected; "
 	  "kernel also has the kernel's own frames, but unwinds at every sample, even at dropped "
-	  "ones",
+	  "ones; dwarf copies the user's registers and BYTES of its stack (8K, at most 64K) of "
+	  "selected samples, which readers unwind: for code without frame pointers",
 	  set_call_graph },
 	{ "slabs", 0, NULL,
 	  "record the slab cache of kernel data, for `ibscope report --by slab,type,field` (Linux "
