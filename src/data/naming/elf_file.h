@@ -5,6 +5,7 @@
 
 #include "base/addr_span.h"
 #include "base/std.h"
+#include "frame_row.h"
 #include "source_place.h"
 #include "types/data_types.h"
 
@@ -99,6 +100,9 @@ size_t elf_file_read(struct elf_file *o, __u64 addr, unsigned char *buf, size_t 
 
 /* The same from an offset in the file on. */
 size_t elf_file_code(struct elf_file *o, __u64 offset, unsigned char *buf, size_t size);
+
+/* How to find the caller at an offset in the file. Return: false if the file does not say. */
+bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out);
 
 /* Is it a program of Go, by its sections? */
 bool elf_file_is_go(struct elf_file *o);

@@ -9,6 +9,7 @@
 
 #include "base/std.h"
 #include "files.h"
+#include "frame_row.h"
 #include "source_place.h"
 #include "types/data_types.h"
 
@@ -187,6 +188,9 @@ const char *object_name(struct object *o, __u64 addr);
 size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size);
 /* The same from an offset in the file on; at most a few instructions. */
 size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size);
+
+/* How to find the caller at an offset in the file, or NULL; it lives until the next call. Its numbers may be any. */
+const struct frame_row *object_frame(struct object *o, __u64 offset);
 
 /* Is it a program of Go, by its sections? */
 bool object_is_go(struct object *o);

@@ -93,6 +93,9 @@ struct object {
 	size_t n_inlined, inlined_room;
 	/* by id; by offset, and by address, the innermost one or NOT_INLINED */
 	struct u64_map inlined_of, inlined_at[2];
+	struct known_frame *frames; /* of object_frame() */
+	size_t n_frames, frames_room;
+	struct u64_map frame_of; /* by offset */
 };
 
 /**

@@ -35,6 +35,7 @@ enum naming_op {
 	NAMING_READ,	      /* a: address, size */
 	NAMING_CODE,	      /* a: offset, size */
 	NAMING_IS_GO,
+	NAMING_FRAME,	/* a: offset; the data is a struct frame_row */
 	NAMING_LINE,	/* a: address */
 	NAMING_SRCLINE, /* a: offset */
 	NAMING_LAYOUT,	/* text: type, a: number of the field */

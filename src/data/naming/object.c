@@ -131,6 +131,8 @@ void object_close(struct object *o)
 		close(o->fd);
 	free_inlined(o);
 	u64_map_free(&o->answer_of);
+	u64_map_free(&o->frame_of);
+	free(o->frames);
 	free(o->answers);
 	free(o->spans);
 	free(o->path);

@@ -292,6 +292,16 @@ static void code(struct elf_file *o)
 							  : elf_file_code(o, request.a, to, size);
 }
 
+static void frame(struct elf_file *o)
+{
+	struct frame_row row;
+
+	if (!elf_file_frame(o, request.a, &row))
+		return;
+	memcpy(reply.text, &row, sizeof(row));
+	used = reply.data_len = sizeof(row);
+}
+
 static void answer(struct elf_file *o)
 {
 	struct type_access type;
@@ -324,6 +334,9 @@ static void answer(struct elf_file *o)
 	case NAMING_READ:
 	case NAMING_CODE:
 		code(o);
+		return;
+	case NAMING_FRAME:
+		frame(o);
 		return;
 	case NAMING_IS_GO:
 		reply.ret = elf_file_is_go(o);

@@ -24,7 +24,7 @@ bool report_caller(struct symbols *symbols, const struct tasks *tasks, const str
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
 
-	if (!ev->sample.n_stack || chain_frames(symbols, tasks, ev, frames) < 2)
+	if (!trace_has_chain(&ev->sample) || chain_frames(symbols, tasks, ev, frames) < 2)
 		return false;
 	*out = name_of(symbols, tasks, ev, &frames[1]);
 	return true;
@@ -49,7 +49,8 @@ bool report_stack(struct symbols *symbols, const struct tasks *tasks, const stru
 		  char *buf, size_t size)
 {
 	struct chain_frame frames[TRACE_STACK_MAX];
-	unsigned int n = ev->sample.n_stack ? chain_frames(symbols, tasks, ev, frames) : 0;
+	unsigned int n =
+		trace_has_chain(&ev->sample) ? chain_frames(symbols, tasks, ev, frames) : 0;
 	const struct inlined *inlined[INLINED_MAX];
 	char *to = buf;
 

@@ -55,9 +55,8 @@ static enum call decode_call(struct symbols *s, struct object *o, __u64 offset, 
 	return CALL_NONE;
 }
 
-/* Where code of a process is. Return: false if it is in no file that can be read. */
-static bool locate(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev,
-		   __u64 addr, struct object **object, __u64 *offset)
+bool symbols_locate(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev,
+		    __u64 addr, struct object **object, __u64 *offset)
 {
 	struct symbol sym;
 
@@ -97,7 +96,7 @@ static enum fit fits(struct symbols *s, const struct tasks *tasks, const struct 
 	__u64 offset;
 
 	/* before the address, as the call may be the last instruction of its mapping */
-	if (!ret || !locate(s, tasks, ev, ret - 1, &object, &offset))
+	if (!ret || !symbols_locate(s, tasks, ev, ret - 1, &object, &offset))
 		return FIT_NONE;
 	call = call_before(s, object, offset + 1);
 	if (call->kind == CALL_NONE)
@@ -138,7 +137,7 @@ static bool function_at(struct symbols *s, const struct tasks *tasks, const stru
 	struct object *object;
 	__u64 offset;
 
-	if (!locate(s, tasks, ev, addr, &object, &offset) ||
+	if (!symbols_locate(s, tasks, ev, addr, &object, &offset) ||
 	    !symbols_code(s, tasks, ev->sample.tgid, addr, ev->time, false, &code))
 		return false;
 	*out = (struct function){ code.object, frame_codes_find(&s->codes, code.object, code.start),

@@ -27,6 +27,10 @@ struct caller symbols_caller(struct symbols *s, const struct tasks *tasks,
 			     const struct trace_event *ev, __u64 addr, __u64 next, const __u64 *top,
 			     bool exact);
 
+/* Where code of a process is. Return: false if it is in no file that can be read. */
+bool symbols_locate(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev,
+		    __u64 addr, struct object **object, __u64 *offset);
+
 /* Are two addresses of user space in the same function? False, too, if they are in none that is known. */
 bool symbols_same_function(struct symbols *s, const struct tasks *tasks,
 			   const struct trace_event *ev, __u64 a, __u64 b);

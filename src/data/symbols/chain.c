@@ -2,6 +2,7 @@
 #include "chain.h"
 
 #include "callers.h"
+#include "unwind.h"
 
 #include <linux/perf_event.h>
 
@@ -93,8 +94,14 @@ unsigned int chain_frames(struct symbols *symbols, const struct tasks *tasks,
 	const struct trace_sample *s = &ev->sample;
 	unsigned int n = chain_walked(s, frames), at = 0;
 
-	if (!s->n_stack || !s->has_task)
+	if (!trace_has_chain(s) || !s->has_task)
 		return n;
+	if (s->copy) {
+		/* an op of user space is the first frame, see begin_at_op() */
+		at = n && s->kernel ? n : 0;
+		n = at + unwind(symbols, tasks, ev, frames + at, TRACE_STACK_MAX - at);
+		return at || !s->has_ip ? n : begin_at_op(symbols, tasks, ev, frames, n);
+	}
 	while (at < n && frames[at].kernel)
 		at++;
 	if (at < n && is_64_bit(s, frames[at].addr))

@@ -3,14 +3,10 @@
 #ifndef IBSCOPE_CHAIN_H
 #define IBSCOPE_CHAIN_H
 
+#include "chain_frame.h"
 #include "symbols.h"
 
 #include "trace/trace.h"
-
-struct chain_frame {
-	__u64 addr;
-	bool kernel;
-};
 
 /**
  * chain_walked() - the chain as recorded, from the innermost frame on

@@ -355,7 +355,9 @@ static void find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	struct dso *d;
 	__u64 offset;
 
-	*out = (struct symbol){ .name = UNKNOWN };
+	*out = (struct symbol){ .name = addr == SYMBOLS_CUT ? "[cut]" : UNKNOWN };
+	if (addr == SYMBOLS_CUT)
+		return;
 	if (kernel)
 		find_kernel(s, mapped ? &map : NULL, addr, out);
 	/* a map that was not executable when it was made may not be recorded */
@@ -572,12 +574,7 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 		n++;
 	}
 	n += symbols_code_problems(s, cb, arg);
-	if (s->codes.full) {
-		cb("callers of functions without a frame: the functions are too much code to read "
-		   "all",
-		   arg);
-		n++;
-	}
+	n += symbols_chain_problems(s, cb, arg);
 	if (s->lacks_data) {
 		cb("heaps, stacks and files of data: the recording has maps of code only; "
 		   "ibscope record keeps all, and so does perf record -d",

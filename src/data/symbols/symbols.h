@@ -54,6 +54,9 @@ void symbols_name_noted(struct symbols *s, const struct tasks *tasks);
 /* Number of files that were not read for lack of time. */
 size_t symbols_lack_time(const struct symbols *s);
 
+/* The address of callers that are not known because the copy of the stack ends before them; its name is [cut]. */
+#define SYMBOLS_CUT 1
+
 /* Where an op was, as far as it is known. All strings live as long as the symbols. */
 struct symbol {
 	const char *name;    /* "[path]" without a name, "[unknown]" without a file */

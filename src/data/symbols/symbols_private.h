@@ -92,6 +92,11 @@ struct symbols {
 	struct disasm *disasm; /* NULL: not used yet */
 	struct frame_codes codes;
 	struct call_memo *calls; /* of call_before.c; NULL: none yet */
+	struct chain_counts {
+		__u64 unwound, cut; /* chains */
+		__u64 time;	    /* of the last one */
+		__u32 tid;
+	} chains;
 	struct stack_pages stacks;
 	struct u64_map stack_names; /* by tid */
 };
@@ -133,6 +138,13 @@ bool symbols_generated(struct symbols *s, struct process *p, const struct tasks 
 /* symbols_problems() of these lists. */
 size_t symbols_code_problems(const struct symbols *s, void (*cb)(const char *text, void *arg),
 			     void *arg);
+
+/* A chain was unwound. Views may do that several times for a sample, one after the other. */
+void symbols_count_chain(struct symbols *s, const struct trace_event *ev, bool cut);
+
+/* symbols_problems() of call chains. */
+size_t symbols_chain_problems(const struct symbols *s, void (*cb)(const char *text, void *arg),
+			      void *arg);
 
 /* Memory that nobody has named. */
 static inline bool is_unnamed(const char *path)

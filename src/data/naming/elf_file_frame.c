@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rules of unwinding, as libdw reads them. */
+#include "elf_file.h"
+#include "elf_file_private.h"
+
+#include <dwarf.h>
+
+#define VALUES 8 /* of an expression at a time */
+
+/* A value that an expression computes. */
+struct value {
+	enum {
+		NUMBER,
+		ADDRESS,
+		WORD,
+		CODE
+	} kind; /* CODE: the address of the instruction, plus `offset` */
+	__u8 base;
+	__s64 offset, more; /* of WORD `more` is added to the word */
+};
+
+struct machine {
+	struct value v[VALUES];
+	unsigned int n;
+	__u64 pc;
+	bool is_value; /* what is computed is the value, not where it is */
+	bool failed;
+};
+
+static void push(struct machine *m, struct value v)
+{
+	if (m->n == VALUES)
+		m->failed = true;
+	else
+		m->v[m->n++] = v;
+}
+
+static struct value pop(struct machine *m)
+{
+	if (m->n)
+		return m->v[--m->n];
+	m->failed = true;
+	return (struct value){};
+}
+
+static void push_number(struct machine *m, __s64 number)
+{
+	push(m, (struct value){ .kind = NUMBER, .offset = number });
+}
+
+static void push_register(struct machine *m, __u64 number, __s64 offset)
+{
+	if (number > FRAME_CFA)
+		m->failed = true;
+	else
+		push(m, (struct value){ .kind = number == FRAME_RIP ? CODE : ADDRESS,
+					.base = number,
+					.offset = offset });
+}
+
+static void add(struct machine *m, struct value a, struct value b)
+{
+	struct value *big = a.kind == NUMBER ? &b : &a;
+	const struct value *small = a.kind == NUMBER ? &a : &b;
+
+	if (small->kind != NUMBER)
+		m->failed = true;
+	else if (big->kind == WORD)
+		big->more = (__u64)big->more + small->offset;
+	else
+		big->offset = (__u64)big->offset + small->offset;
+	push(m, *big);
+}
+
+static void operate(struct machine *m, unsigned int op)
+{
+	const struct value b = pop(m), a = pop(m);
+	/* pages have the same place in files: the lowest bits of an address are the linker's */
+	const bool low = op == DW_OP_and && a.kind == CODE && b.kind == NUMBER && b.offset >= 0 &&
+			 b.offset < 4096;
+	const __u64 of_a = low ? m->pc + a.offset : (__u64)a.offset;
+
+	if (op == DW_OP_plus) {
+		add(m, a, b);
+		return;
+	}
+	if (b.kind != NUMBER || (a.kind != NUMBER && !low))
+		m->failed = true;
+	else if (op == DW_OP_and)
+		push_number(m, of_a & b.offset);
+	else if (op == DW_OP_ge)
+		push_number(m, a.offset >= b.offset);
+	else if (op == DW_OP_shl && b.offset >= 0 && b.offset < 64)
+		push_number(m, (__u64)a.offset << b.offset);
+	else
+		m->failed = true;
+}
+
+static void deref(struct machine *m)
+{
+	struct value v = pop(m);
+
+	if (v.kind == ADDRESS)
+		v.kind = WORD;
+	else
+		m->failed = true;
+	push(m, v);
+}
+
+/* Signal frames and the linker's stubs have such expressions, and code that aligns its stack. */
+static void step(struct machine *m, const Dwarf_Op *op)
+{
+	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {
+		push_number(m, op->atom - DW_OP_lit0);
+		return;
+	}
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+		push_register(m, op->atom - DW_OP_breg0, op->number);
+		return;
+	}
+	switch (op->atom) {
+	case DW_OP_const1u:
+	case DW_OP_const1s:
+	case DW_OP_const2u:
+	case DW_OP_const2s:
+	case DW_OP_const4u:
+	case DW_OP_const4s:
+	case DW_OP_constu:
+	case DW_OP_consts:
+		push_number(m, op->number);
+		break;
+	case DW_OP_bregx:
+		push_register(m, op->number, op->number2);
+		break;
+	case DW_OP_call_frame_cfa:
+		push(m, (struct value){ .kind = ADDRESS, .base = FRAME_CFA });
+		break;
+	case DW_OP_plus_uconst:
+		add(m, pop(m), (struct value){ .kind = NUMBER, .offset = op->number });
+		break;
+	case DW_OP_deref:
+		deref(m);
+		break;
+	case DW_OP_stack_value:
+		m->is_value = true;
+		break;
+	default:
+		operate(m, op->atom);
+	}
+}
+
+static bool is_small(__s64 number)
+{
+	return number >= INT32_MIN && number <= INT32_MAX;
+}
+
+static struct frame_rule compute(const Dwarf_Op *ops, size_t n, __u64 pc, bool is_value)
+{
+	const struct frame_rule unreadable = { .kind = FRAME_UNREADABLE };
+	struct machine m = { .pc = pc, .is_value = is_value };
+	struct value v;
+
+	if (n == 1 && ops->atom >= DW_OP_reg0 && ops->atom <= DW_OP_reg16)
+		return (struct frame_rule){ .kind = FRAME_VALUE, .base = ops->atom - DW_OP_reg0 };
+	if (n == 1 && ops->atom == DW_OP_regx && ops->number < FRAME_REGS)
+		return (struct frame_rule){ .kind = FRAME_VALUE, .base = ops->number };
+	for (size_t i = 0; i < n && !m.failed; i++)
+		step(&m, &ops[i]);
+	v = pop(&m);
+	if (m.failed || !is_small(v.offset) || !is_small(v.more) ||
+	    (v.kind != ADDRESS && v.kind != WORD))
+		return unreadable;
+	/* where a value is: a word deeper */
+	if (v.kind == WORD && !m.is_value)
+		return unreadable;
+	return (struct frame_rule){ .kind = v.kind == WORD ? FRAME_AT_AT
+					    : m.is_value   ? FRAME_VALUE
+							   : FRAME_AT,
+				    .base = v.base,
+				    .offset = v.offset,
+				    .more = v.more };
+}
+
+static void fill(Dwarf_Frame *frame, __u64 pc, struct frame_row *out)
+{
+	Dwarf_Op room[3], *ops;
+	bool of_signal;
+	size_t n;
+	int ra = dwarf_frame_info(frame, NULL, NULL, &of_signal);
+
+	out->of_signal = of_signal;
+	out->cfa = (struct frame_rule){ .kind = FRAME_UNREADABLE };
+	if (!dwarf_frame_cfa(frame, &ops, &n) && n)
+		out->cfa = compute(ops, n, pc, true);
+	for (int i = 0; i < FRAME_REGS; i++) {
+		struct frame_rule *r = &out->reg[i];
+
+		*r = (struct frame_rule){ .kind = FRAME_UNREADABLE };
+		if (dwarf_frame_register(frame, i == FRAME_RIP && ra >= 0 ? ra : i, room, &ops, &n))
+			continue;
+		if (n)
+			*r = compute(ops, n, pc, false);
+		else
+			r->kind = ops ? FRAME_LOST : FRAME_SAME;
+	}
+}
+
+bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
+{
+	Dwarf_CFI *(*const tables[])(Dwfl_Module *, Dwarf_Addr *) = { dwfl_module_eh_cfi,
+								      dwfl_module_dwarf_cfi };
+	__u64 addr;
+
+	if (!elf_file_address(o, offset, &addr))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		Dwarf_Frame *frame = NULL;
+		Dwarf_Addr bias;
+		Dwarf_CFI *cfi = tables[i](o->module, &bias);
+
+		if (!cfi || dwarf_cfi_addrframe(cfi, addr + o->bias - bias, &frame))
+			continue;
+		fill(frame, addr, out);
+		free(frame);
+		return true;
+	}
+	return false;
+}
