@@ -21,6 +21,10 @@ import time
 import oracle
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+FLAGS = {  # of programs that are built in another way
+    'callers': ['-O1', '-fno-omit-frame-pointer'],
+    'callers-nofp': ['-O2', '-fomit-frame-pointer'],
+}
 QUANTILES = {'p50': 2, 'p90': 10, 'p99': 100}   # name -> samples that it needs
 DEFAULT_BY = ('cgroup', 'src', 'op')
 FETCH_BY = ('cgroup', 'fetch', 'itlb')
@@ -492,8 +496,8 @@ def run_guests(args, make, programs=('work',), tools=(), again=0):
     report = Report()
     try:
         for name in programs:
-            subprocess.run(['cc', '-static', '-O1', *['-fno-omit-frame-pointer'] * (name == 'callers'), '-pthread', '-o', os.path.join(work, name),
-                            os.path.join(HERE, name + '.c')], check=True)
+            subprocess.run(['cc', '-static', *FLAGS.get(name, ['-O1']), '-pthread', '-o', os.path.join(work, name),
+                            os.path.join(HERE, name.split('-')[0] + '.c')], check=True)
         for name in 'ibs_decode', 'trace_cat':
             shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
         shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)

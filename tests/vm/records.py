@@ -184,13 +184,15 @@ def check_stacks(guest, name):
         len(with_stack), len(samples), len(known), len(user))
 
 
-def check_callers(guest, name):
-    """leaf() has no frame, and is called by scan() three times as often as by query()."""
+def check_callers(guest, name, root=None):
+    """leaf() has no frame, and is called by scan() three times as often as by query(), and these by `root`."""
     chains = collections.Counter()
     for line in guest.stdout(name + '-folded').splitlines():
         stack, n = line.rsplit(' ', 1)
         if ';leaf' in stack and '_[k]' not in stack:
-            chains[stack.split(';leaf')[0].rpartition(';')[2]] += int(n)
+            callers = stack.split(';leaf')[0].split(';')
+            need(not root or callers[-2] == root, stack)
+            chains[callers[-1]] += int(n)
     n = sum(chains.values())
     need(n > 100, chains)
     need(chains['scan'] + chains['query'] > 0.9 * n, chains)
@@ -267,6 +269,11 @@ def scenarios(guest, brief=False):
     guest.do('run record-callers ibscope record -g -c 100000 -o $O/record-callers.data -- callers 60000\n'
              'run record-callers-folded ibscope report --folded samples $O/record-callers.data')
     guest.check('record -g: callers of a function without a frame', check_callers, guest, 'record-callers')
+    for name, limit in ('dwarf', ''), ('dwarf-raw', ' --raw'), ('dwarf-64k', ',64K'), ('dwarf-cut', ',512'):
+        guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 60000\n'
+                 'run record-%s-folded ibscope report --folded samples $O/record-%s.data' % (name, limit, name, name, name))
+        guest.check('record --call-graph dwarf%s: callers in code without frame pointers' % limit,
+                    check_callers, guest, 'record-' + name, 'main')
     guest.check('record --slabs', check_slabs, guest, 'record-stacks', slabs)
     if slabs:
         guest.do('kill $F')

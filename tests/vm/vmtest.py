@@ -353,7 +353,7 @@ def main():
             g.timeout = 600     # a kernel that crashed may print for ever; such a guest runs again
         return guests + [none]
 
-    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks', 'callers', 'contend'), tools=[*pages.tools(args.build), '/usr/bin/setpriv'], again=2)
+    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks', 'callers', 'callers-nofp', 'contend'), tools=[*pages.tools(args.build), '/usr/bin/setpriv'], again=2)
 
 
 if __name__ == '__main__':
