@@ -72,26 +72,37 @@ static void add(struct machine *m, struct value a, struct value b)
 	push(m, *big);
 }
 
+static bool calculate(unsigned int op, __s64 a, __s64 b, __s64 *out)
+{
+	switch (op) {
+	case DW_OP_and:
+		*out = a & b;
+		return true;
+	case DW_OP_ge:
+		*out = a >= b;
+		return true;
+	case DW_OP_shl:
+		*out = (__u64)a << (b & 63);
+		return b >= 0 && b < 64;
+	default:
+		return false;
+	}
+}
+
 static void operate(struct machine *m, unsigned int op)
 {
 	const struct value b = pop(m), a = pop(m);
+	const bool plain = a.kind == NUMBER && b.kind == NUMBER;
 	/* pages have the same place in files: the lowest bits of an address are the linker's */
 	const bool low = op == DW_OP_and && a.kind == CODE && b.kind == NUMBER && b.offset >= 0 &&
 			 b.offset < 4096;
-	const __u64 of_a = low ? m->pc + a.offset : (__u64)a.offset;
+	__s64 number;
 
-	if (op == DW_OP_plus) {
+	if (op == DW_OP_plus)
 		add(m, a, b);
-		return;
-	}
-	if (b.kind != NUMBER || (a.kind != NUMBER && !low))
-		m->failed = true;
-	else if (op == DW_OP_and)
-		push_number(m, of_a & b.offset);
-	else if (op == DW_OP_ge)
-		push_number(m, a.offset >= b.offset);
-	else if (op == DW_OP_shl && b.offset >= 0 && b.offset < 64)
-		push_number(m, (__u64)a.offset << b.offset);
+	else if ((plain || low) &&
+		 calculate(op, (__u64)a.offset + (low ? m->pc : 0), b.offset, &number))
+		push_number(m, number);
 	else
 		m->failed = true;
 }
