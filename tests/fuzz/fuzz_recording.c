@@ -33,6 +33,18 @@ static __u64 add_text(__u64 sum, const char *s)
 	return sum;
 }
 
+static __u64 add_copy(__u64 sum, const struct trace_copy *c)
+{
+	if (!c)
+		return sum;
+	need(c->bytes <= IBS_COPY_MAX);
+	for (unsigned int i = 0; i < IBS_USER_REGS; i++)
+		sum = add(sum, c->regs[i]);
+	for (unsigned int i = 0; i < c->bytes; i++)
+		sum = add(sum, c->data[i]);
+	return add(sum, c->cut);
+}
+
 /* Touches all that the event points to. */
 static __u64 add_event(__u64 sum, const struct trace_info *info, const struct trace_event *ev)
 {
@@ -47,13 +59,13 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 			sum = add(sum, s->stack[i]);
 		for (unsigned int i = 0; i < IBS_OP_REG_N; i++)
 			sum = add(sum, s->op.reg[i]);
-		return add(sum, s->op.present ^ s->ip);
+		return add_copy(add(sum, s->op.present ^ s->ip), s->copy);
 	case TRACE_SAMPLE_FETCH:
 		need(s->pmu < info->n_pmus && !info->pmu[s->pmu].op);
 		need(s->n_stack <= 2 * (TRACE_STACK_MAX + 1));
 		for (unsigned int i = 0; i < IBS_FETCH_REG_N; i++)
 			sum = add(sum, s->fetch.reg[i]);
-		return add(sum, s->fetch.present ^ s->ip);
+		return add_copy(add(sum, s->fetch.present ^ s->ip), s->copy);
 	case TRACE_COMM:
 		return add_text(sum, ev->comm.name);
 	case TRACE_MMAP:

@@ -189,6 +189,18 @@ static void check_inlined(struct elf_file *o, uint64_t offset)
 	}
 }
 
+/* Rules have kinds and registers that there are. */
+static void check_frame(struct elf_file *o, uint64_t offset)
+{
+	struct frame_row row;
+
+	if (!elf_file_frame(o, offset, &row))
+		return;
+	need(row.of_signal <= 1 && row.cfa.kind < FRAME_RULE_KINDS && row.cfa.base <= FRAME_CFA);
+	for (unsigned int i = 0; i < FRAME_REGS; i++)
+		need(row.reg[i].kind < FRAME_RULE_KINDS && row.reg[i].base <= FRAME_CFA);
+}
+
 /* The offsets of a span have one name, and the same is inlined at both ends. */
 static void check_span(struct elf_file *o, uint64_t offset)
 {
@@ -242,6 +254,7 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 			check_access(o, &access);
 			check_inlined(o, k);
 			check_span(o, k);
+			check_frame(o, k);
 		}
 		elf_file_variable_type(o, i & ~4095ul, false, i, 4, &access);
 		check_access(o, &access);
