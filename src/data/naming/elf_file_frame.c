@@ -214,6 +214,11 @@ static void fill(Dwarf_Frame *frame, __u64 pc, struct frame_row *out)
 		else
 			r->kind = ops ? FRAME_LOST : FRAME_SAME;
 	}
+	/* of registers without a rule libdw 0.188 says that functions preserve rax, not rbx; the ABI has it the other way */
+	if (out->reg[FRAME_RAX].kind == FRAME_SAME)
+		out->reg[FRAME_RAX].kind = FRAME_LOST;
+	if (out->reg[FRAME_RBX].kind == FRAME_LOST)
+		out->reg[FRAME_RBX].kind = FRAME_SAME;
 }
 
 bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)

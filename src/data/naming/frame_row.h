@@ -8,6 +8,8 @@
 
 #include "base/std.h"
 
+#define FRAME_RAX  0
+#define FRAME_RBX  3
 #define FRAME_RBP  6
 #define FRAME_RSP  7
 #define FRAME_RIP  16
