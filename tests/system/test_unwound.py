@@ -24,8 +24,8 @@ class Unwound(unittest.TestCase):
         cls.dir = tempfile.TemporaryDirectory(prefix='ibscope-unwound.')
         cls.addClassCleanup(cls.dir.cleanup)
         cls.program = os.path.join(cls.dir.name, 'unwound')
-        subprocess.run(['gcc', '-O2', '-fomit-frame-pointer', '-fno-optimize-sibling-calls', '-o', cls.program,
-                        os.path.join(HERE, 'unwound.c')], check=True)
+        subprocess.run(['gcc', '-O2', '-fomit-frame-pointer', '-fno-optimize-sibling-calls', '-fno-ipa-cp', '-fno-ipa-sra',
+                        '-o', cls.program, os.path.join(HERE, 'unwound.c')], check=True)
         cls.whole = cls.record('whole.ibs', 'dwarf,40K', ms=250, period='120000')
 
     @classmethod
@@ -79,10 +79,10 @@ class Unwound(unittest.TestCase):
         scan, query = (sum(self.of(chains, name).values()) for name in ('scan', 'query'))
         self.assertGreater(scan + query, 100)
         self.assertLess(abs(scan / (scan + query) - 0.75), 0.15, (scan, query))
-        rows = run('report', '--by', 'caller', self.whole)
+        rows = run('report', '--by', 'caller', '--csv', self.whole)
         self.assertEqual(rows.returncode, 0, rows.stderr)
         for name in 'scan', 'query', 'aligned', 'deep':
-            self.assertRegex(rows.stdout, rf'(?m)^{name} ')
+            self.assertRegex(rows.stdout, rf'(?m)\b{name},')
 
     def test_cut(self):
         """What the copy lacks is said, and what it has is there."""
@@ -136,7 +136,7 @@ class Unwound(unittest.TestCase):
         self.assertRegex(p.stdout, r'main;plain;scan;leaf')
         p = run('annotate', 'leaf', '-i', path)
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertRegex(p.stdout, r'scan')
+        self.assertRegex(p.stdout, r'(?m)^called by .*(compare|on_signal) \d+ %')
         pprof = os.path.join(self.dir.name, 'z.pb.gz')
         p = run('report', '--pprof', pprof, path)
         self.assertEqual(p.returncode, 0, p.stderr)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#define AWAY __attribute__((noinline, noclone))
+#define AWAY __attribute__((noinline))
 
 static volatile unsigned long block[1 << 12];
 static volatile unsigned long sum;

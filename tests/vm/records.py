@@ -191,7 +191,7 @@ def check_callers(guest, name, root=None):
         stack, n = line.rsplit(' ', 1)
         if ';leaf' in stack and '_[k]' not in stack:
             callers = stack.split(';leaf')[0].split(';')
-            need(not root or callers[-2] == root, stack)
+            need(not root or callers[-1] not in ('scan', 'query') or callers[-2] == root, stack)
             chains[callers[-1]] += int(n)
     n = sum(chains.values())
     need(n > 100, chains)
@@ -269,7 +269,7 @@ def scenarios(guest, brief=False):
     guest.do('run record-callers ibscope record -g -c 100000 -o $O/record-callers.data -- callers 60000\n'
              'run record-callers-folded ibscope report --folded samples $O/record-callers.data')
     guest.check('record -g: callers of a function without a frame', check_callers, guest, 'record-callers')
-    for name, limit in ('dwarf', ''), ('dwarf-raw', ' --raw'), ('dwarf-64k', ',64K'), ('dwarf-cut', ',512'):
+    for name, limit in ('dwarf', ',64K'), ('dwarf-cut', ',512 --raw'):
         guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 60000\n'
                  'run record-%s-folded ibscope report --folded samples $O/record-%s.data' % (name, limit, name, name, name))
         guest.check('record --call-graph dwarf%s: callers in code without frame pointers' % limit,

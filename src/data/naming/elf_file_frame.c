@@ -221,24 +221,29 @@ static void fill(Dwarf_Frame *frame, __u64 pc, struct frame_row *out)
 		out->reg[FRAME_RBX].kind = FRAME_SAME;
 }
 
+static bool find(struct elf_file *o, Dwarf_CFI *cfi, Dwarf_Addr bias, __u64 addr,
+		 struct frame_row *out)
+{
+	Dwarf_Frame *frame = NULL;
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, addr + o->bias - bias, &frame))
+		return false;
+	fill(frame, addr, out);
+	free(frame);
+	return true;
+}
+
 bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
 {
-	Dwarf_CFI *(*const tables[])(Dwfl_Module *, Dwarf_Addr *) = { dwfl_module_eh_cfi,
-								      dwfl_module_dwarf_cfi };
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi;
 	__u64 addr;
 
 	if (!elf_file_address(o, offset, &addr))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-		Dwarf_Frame *frame = NULL;
-		Dwarf_Addr bias;
-		Dwarf_CFI *cfi = tables[i](o->module, &bias);
-
-		if (!cfi || dwarf_cfi_addrframe(cfi, addr + o->bias - bias, &frame))
-			continue;
-		fill(frame, addr, out);
-		free(frame);
+	cfi = dwfl_module_eh_cfi(o->module, &bias);
+	if (find(o, cfi, bias, addr, out))
 		return true;
-	}
-	return false;
+	cfi = dwfl_module_dwarf_cfi(o->module, &bias);
+	return find(o, cfi, bias, addr, out);
 }
