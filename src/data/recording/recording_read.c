@@ -321,7 +321,8 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
 		      struct err *err)
 {
-	const bool skips = has_samples(h) && r->trace.skips_samples;
+	const bool skips =
+		(has_samples(h) || h->type == RECORDING_COPIES) && r->trace.skips_samples;
 	const unsigned char *data;
 	int ret = skips ? 0 : take_ahead(r, h, offset, err);
 
