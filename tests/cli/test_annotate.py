@@ -257,6 +257,9 @@ class Annotate(unittest.TestCase):
         path = os.path.join(self.dir.name, 'junk.data')
         with open(path, 'w', encoding='ascii') as f:
             f.write('junk')
+        p = run('annotate', cwd='/')
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn('no file ibscope.data here: `ibscope record` writes it', p.stderr)
         for cwd, arg in (self.dir.name, 'junk.data'), ('/', path):
             p = run('annotate', arg, cwd=cwd)
             self.assertEqual((p.returncode, p.stdout), (1, ''))

@@ -34,7 +34,7 @@ USAGE = [
     (['doctor', '--jsn'], "did you mean '--json'?"),
     (['hist', *SIM, 'ls'], "unexpected argument 'ls'; to measure a command, put it after '--'"),
     (['hist', *SIM, '1', 'sleep', '3'], "unexpected argument 'sleep'"),
-    (['top', *SIM, 'ls'], "unexpected argument 'ls': not a recording; to measure a command, use ibscope hist -- COMMAND"),
+    (['top', *SIM, 'ls'], "unexpected argument 'ls': there is no recording of that name; to measure a command, use ibscope hist -- COMMAND"),
     (['record', *SIM, 'ls'], "ibscope record [OPTIONS] -- ls"),
     (['hist', '-c'], "'-c' needs a value"),
     (['hist', '-e', 'cycles'], 'ibs_op'),

@@ -352,7 +352,7 @@ class Report(unittest.TestCase):
                 p = subprocess.run([ibscope.IBSCOPE, command], cwd=empty,
                                    capture_output=True, text=True)
                 self.assertEqual(p.returncode, 1)
-                self.assertIn('cannot open ibscope.data', p.stderr)
+                self.assertIn('no file ibscope.data here', p.stderr)
                 os.symlink(self.file, os.path.join(empty, 'ibscope.data'))
                 p = subprocess.run([ibscope.IBSCOPE, command], cwd=empty,
                                    capture_output=True, text=True)

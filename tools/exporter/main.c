@@ -126,8 +126,8 @@ static int parse(int argc, char **argv, struct exporter *e, struct err *err)
 	if (!ret && e->web.history.length_s / e->web.history.interval_s > HISTORY_INTERVALS_MAX)
 		ret = err_set(
 			err, -EINVAL,
-			"--history: %.0f s in intervals of %g s are more than %d: shorten it, or "
-			"lengthen --history-interval",
+			"--history, --history-interval: %.0f s in intervals of %g s are more than "
+			"%d: shorten the first, or lengthen the second",
 			e->web.history.length_s, e->web.history.interval_s, HISTORY_INTERVALS_MAX);
 	if (!ret && optind < argc)
 		ret = err_set(err, -EINVAL, "unexpected argument '%.200s': see --help",

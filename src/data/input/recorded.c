@@ -12,8 +12,15 @@
 
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
 {
+	int ret;
+
 	trace_limit_memory(in->max_memory);
-	return trace_open(in->file, out, err);
+	ret = trace_open(in->file, out, err);
+	if (ret == -ENOENT && !strcmp(in->file, RECORDED_FILE))
+		err_set(err, ret,
+			"no file " RECORDED_FILE " here: `ibscope record` writes it; or name a "
+			"recording");
+	return ret;
 }
 
 const char *recorded_name(const struct recorded_input *in)

@@ -417,8 +417,8 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 		c->input.file = argv[optind++]; /* as in the commands that read recordings */
 	if (optind < argc)
 		return err_set(err, -EINVAL,
-			       "unexpected argument '%s': not a recording; to measure a command, "
-			       "use ibscope hist -- COMMAND",
+			       "unexpected argument '%s': there is no recording of that name; to "
+			       "measure a command, use ibscope hist -- COMMAND",
 			       argv[optind]);
 	none.labels = c->sampling.labels;
 	if (c->pin_dir || c->user_socket) { /* -e chooses one of the collector's events */
