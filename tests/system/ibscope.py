@@ -189,10 +189,15 @@ def keep_busy(test):
 
 
 def log_file():
-    """For what a program says: its writes go to the end, wherever this process reads, as both share the position."""
+    """For what a program says: its writes go to the end, wherever this process reads."""
     f = tempfile.TemporaryFile('w+')
     fcntl.fcntl(f, fcntl.F_SETFL, fcntl.fcntl(f, fcntl.F_GETFL) | os.O_APPEND)
     return f
+
+
+def read_log(f):
+    """All of a log_file(): its position is the writer's, too, which moves it in the middle of a read."""
+    return os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0).decode(errors='replace')
 
 
 class Collector:
@@ -211,8 +216,7 @@ class Collector:
             raise
 
     def said(self):
-        self.err.seek(0)
-        return self.err.read()
+        return read_log(self.err)
 
     def wait(self, text, seconds=60):
         end = time.monotonic() + seconds

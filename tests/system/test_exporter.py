@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, memory_cgroup, run, until
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, memory_cgroup, read_log, run, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
@@ -48,8 +48,7 @@ class Program:
     def said(self):
         if self.err.closed:
             return self.last
-        self.err.seek(0)
-        return self.err.read()
+        return read_log(self.err)
 
     def stop(self, sig=signal.SIGTERM):
         if self.p.poll() is None:

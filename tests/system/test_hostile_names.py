@@ -311,7 +311,6 @@ class HostileNames(unittest.TestCase):
         self.run_it(TEXT, *ctl, 'unpin', hostile=False)
         self.assertEqual(left.stop(), 0)
         self.assertFalse(os.path.exists(pins))
-        c.err.seek(0)
         self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
 
     def test_why(self):
