@@ -174,6 +174,28 @@ class Setting(Case):
         self.assertIn('starting from zero', self.set(ANEW, 'max-groups=20'))
         self.assertEqual(self.status()['starts'], 1)
 
+    def test_other_cgroups_keep_the_counters(self):
+        """Which hierarchy `auto` chooses depends on all cgroups of the machine; a running collector has chosen."""
+        with open('/proc/self/mountinfo', encoding='utf-8') as f:
+            mounts = [line.split(' - ') for line in f]
+        v1 = [m for m in mounts if m[1].startswith('cgroup ') and 'memory' in m[1].split()[2].split(',')]
+        if not v1 or not cgroup2_mount():
+            self.skipTest('not both of v2 and the v1 hierarchy of memory are mounted')
+        container = Cgroup(f'/ibscope-control-{os.getpid()}/docker-{os.urandom(32).hex()}.scope')
+        self.addCleanup(Cgroup(os.path.dirname(container.path)).remove)
+        without_v2 = ''.join(f'umount -l {m[0].split()[4]} && ' for m in mounts if m[1].startswith('cgroup2 '))
+        c = Collector('--control', self.path, '--unpin', under=('unshare', '--mount', 'sh', '-c', without_v2 + 'exec "$@"', 'sh'))
+        self.addCleanup(self.end, c)
+        before = until(lambda: (now := self.snapshot()['ledger'])['aggregated'] and now)
+        v2 = os.path.join(self.dir, 'v2')
+        os.mkdir(v2)
+        subprocess.run(['nsenter', '-t', str(c.p.pid), '-m', 'mount', '-t', 'cgroup2', 'cgroup2', v2], check=True)
+        self.assertIn('resuming counters', self.set(ANEW, 'src=!l1'))
+        self.ctl('set', 'max-memory=1', code=1)
+        self.assertNotIn('starting from zero', c.said())
+        self.assertIn(', 1 changes', self.ctl('status'))
+        self.assertGreater(self.snapshot()['ledger']['seen'], before['seen'])
+
     def test_processes(self):
         self.collector()
         busy = Busy(min(os.sched_getaffinity(0)))

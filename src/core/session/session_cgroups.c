@@ -9,17 +9,37 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Search cgroups for at most a tenth of the time, and for names twice a second. */
 #define LOOK_SHARE 10
 #define NAMELESS_S 0.5
 
+/*
+ * What auto chooses depends on the cgroups of the moment. A session that is opened again keeps its choice:
+ * the ids of another hierarchy mean other cgroups, so pinned counters could not be resumed.
+ */
+static int choose_hierarchy(struct session *s, struct cgroup_fs *fs, struct err *err)
+{
+	const char *given = s->setup->options.hierarchy;
+	const bool is_auto = !*given || !strcmp(given, "auto");
+	int ret;
+
+	if (is_auto && *s->kept.name && !cgroup_hierarchy_choose("", s->kept.name, fs, err))
+		return 0;
+	ret = cgroup_hierarchy_choose("", is_auto ? "auto" : given, fs, err);
+	if (!ret && is_auto && *fs->path)
+		snprintf(s->kept.name, sizeof(s->kept.name), "%s",
+			 *fs->controller ? fs->controller : "v2");
+	return ret;
+}
+
 int session_open_tree(struct session *s, struct err *err)
 {
-	const char *hierarchy = s->setup->options.hierarchy;
 	struct cgroup_fs fs;
-	int ret = cgroup_hierarchy_choose("", *hierarchy ? hierarchy : "auto", &fs, err);
+	int ret = choose_hierarchy(s, &fs, err);
 
 	if (ret) {
 		err_prefix(err, "--cgroup-hierarchy");

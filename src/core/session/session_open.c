@@ -135,7 +135,8 @@ void session_close(struct session *s)
 	cgroup_select_close(s->cgroups);
 	container_names_close(s->names);
 	free(s->command_pids);
-	*s = (struct session){ .usage = s->usage }; /* callers ask after a failed start */
+	/* callers ask after a failed start; what was chosen holds for the next one */
+	*s = (struct session){ .usage = s->usage, .kept = s->kept };
 }
 
 int session_start(struct session *s, struct err *err)

@@ -21,6 +21,11 @@ struct running {
 	bool warned_throttled, warned_shared, warned_other, warned_rate;
 };
 
+/* "v2", or the controller of a v1 hierarchy; "": none */
+struct hierarchy {
+	char name[32];
+};
+
 struct session {
 	struct setup *setup; /* NULL: not open */
 	struct running running[SESSION_EVENTS];
@@ -38,6 +43,7 @@ struct session {
 	int status; /* exit status of the command, or of the failed start, as in a shell */
 	struct session_strata *strata; /* NULL: one event samples all the time */
 	bool usage;		       /* wrong user input, not the machine, caused the failure */
+	struct hierarchy kept;	       /* of --cgroup-hierarchy auto, also when closed */
 };
 
 #define for_each_event(e, s)                              \
