@@ -23,7 +23,19 @@ function noFindings() {
 	const { containers, functions } = D.findings, several = [containers > 1 && 'container', functions > 1 && 'function'].filter(w => w);
 	return 'Nothing stands out: ' + (several.length ? `no ${several.join(' or ')} differs from the rest beyond noise.` : 'there is one container, and nothing to compare it with.');
 }
+/* Falsely shared lines of all threads together, if they have a tenth of all miss cycles. */
+function sharedLines() {
+	const lines = D.lines.filter(l => l.verdict === 'false' || l.verdict === 'both').sort((a, b) => b.cycles - a.cycles), one = lines.length === 1;
+	const cycles = lines.reduce((sum, l) => sum + l.cycles, 0);
+	if (!lines.length || cycles < whole.total.cycles / 10)
+		return [];
+	return [html('li', {}, html('span', {}), html('div', {}, html('p', {}, html('b', {}, `${count(lines.length)} cache line${one ? '' : 's'}`),
+		` ${one ? 'is' : 'are'} shared falsely, with ${percent(cycles, whole.total.cycles)}${THIN}% of all miss cycles`,
+		...(lines[0].variable === null ? [] : [one ? ': ' : ', the dearest of ', html('b', { class: 'mono' }, lines[0].variable)]), '. See ', html('a', { href: '#lines' }, 'cache lines'), '.')))];
+}
 function drawFindings() {
-	const list = D.findings ? D.findings.list : [];
-	id('findings').replaceChildren(...(list.length ? list.map(finding) : [html('li', { class: 'none' }, html('p', {}, noFindings()))]));
+	const list = D.findings ? D.findings.list : [], lines = sharedLines(), none = noFindings();
+	if (!list.length)
+		lines.push(html('li', { class: 'none' }, html('p', {}, lines.length ? none.replace('Nothing stands out: n', 'N') : none)));
+	id('findings').replaceChildren(...list.map(finding), ...lines);
 }
