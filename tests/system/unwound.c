@@ -14,7 +14,7 @@
 static volatile unsigned long block[1 << 12];
 static volatile unsigned long sum;
 
-AWAY unsigned long leaf(unsigned long at)
+AWAY static unsigned long leaf(unsigned long at)
 {
 	unsigned long n = 0;
 
@@ -23,32 +23,32 @@ AWAY unsigned long leaf(unsigned long at)
 	return n;
 }
 
-AWAY unsigned long scan(unsigned long at)
+AWAY static unsigned long scan(unsigned long at)
 {
 	return leaf(at) + leaf(at + 1) + leaf(at + 2) + 1;
 }
 
-AWAY unsigned long query(unsigned long at)
+AWAY static unsigned long query(unsigned long at)
 {
 	return leaf(at) + 1;
 }
 
-AWAY unsigned long plain(unsigned long at)
+AWAY static unsigned long plain(unsigned long at)
 {
 	return scan(at) + query(at);
 }
 
 /* Its frame is found through a register that it saves. */
-AWAY unsigned long aligned(unsigned long at)
+AWAY static unsigned long aligned(unsigned long at)
 {
-	volatile char room[at % 3 + 1];
+	volatile char *room = alloca(at % 3 + 1);
 	volatile char line[64] __attribute__((aligned(64)));
 
 	room[0] = line[at % 64] = 1;
 	return leaf(at) + room[0] + line[at % 64];
 }
 
-AWAY unsigned long sized(unsigned long at)
+AWAY static unsigned long sized(unsigned long at)
 {
 	volatile char *room = alloca(at % 64 + 16);
 
@@ -63,7 +63,7 @@ AWAY static int compare(const void *a, const void *b)
 }
 
 /* A function of a library calls back. */
-AWAY unsigned long sorted(unsigned long at)
+AWAY static unsigned long sorted(unsigned long at)
 {
 	char some[] = "unwound";
 
@@ -77,13 +77,13 @@ AWAY static void on_signal(int number)
 		sum += leaf(number);
 }
 
-AWAY unsigned long signalled(unsigned long at)
+AWAY static unsigned long signalled(unsigned long at)
 {
 	raise(SIGUSR1);
 	return at;
 }
 
-AWAY unsigned long deep(unsigned long at, int left)
+AWAY static unsigned long deep(unsigned long at, int left)
 {
 	volatile char room[1024];
 
@@ -101,13 +101,15 @@ static long ms(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long (*const kinds[])(unsigned long) = { plain, aligned, sized, sorted, signalled };
+	unsigned long (*const kinds[])(unsigned long) = { plain, aligned, sized, sorted,
+							  signalled };
 	const long each = argc > 1 ? atol(argv[1]) : 100;
 
 	signal(SIGUSR1, on_signal);
 	for (size_t i = 0; i <= sizeof(kinds) / sizeof(*kinds); i++)
 		for (long end = ms() + each; ms() < end;)
 			for (unsigned long n = 0; n < 100; n++)
-				sum += i < sizeof(kinds) / sizeof(*kinds) ? kinds[i](n) : deep(n, 31);
+				sum += i < sizeof(kinds) / sizeof(*kinds) ? kinds[i](n)
+									  : deep(n, 31);
 	return 0;
 }
