@@ -88,6 +88,9 @@ static void set_stack(struct perf_convert *c, struct trace_sample *s,
 {
 	s->n_stack = body->n_stack < TRACE_STACK_MAX ? body->n_stack : TRACE_STACK_MAX;
 	s->stack = s->n_stack ? c->stack : NULL;
+	s->chain_lost = false;
+	s->top = NULL;
+	s->copy = NULL;
 	if (s->n_stack)
 		memcpy(c->stack, body->stack, s->n_stack * sizeof(c->stack[0]));
 }
