@@ -388,6 +388,7 @@ class HostileNames(unittest.TestCase):
         self.run_it(JSON, 'doctor', '--json', status=None, hostile=False)
         self.run_it(TEXT, 'doctor', '--cost', hostile=False)
         self.run_it(TEXT, 'doctor', '--verify', status=None, hostile=False)
+        self.run_it(TEXT, 'doctor', '--verify', '--no-loops', status=None, hostile=False)
 
     def test_prometheus(self):
         """A server is a stranger, and so are those whose names it has."""
