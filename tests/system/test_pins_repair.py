@@ -172,13 +172,17 @@ class Repair(Directory):
         size = json.loads(bpftool('map', 'show', 'pinned', path))['bytes_value']
         bpftool('map', 'update', 'pinned', path, 'key', '0', '0', '0', '0', 'value', *['255'] * size)
 
-    def change_meta(self, words):
-        """@words: by their place in struct ibs_meta"""
-        path = os.path.join(self.pins, 'meta')
-        value = bytearray(int(b, 16) for b in json.loads(bpftool('map', 'lookup', 'pinned', path, 'key', '0', '0', '0', '0'))['value'])
+    def value(self, pin, key=0):
+        path = os.path.join(self.pins, pin)
+        said = bpftool('map', 'lookup', 'pinned', path, 'key', *map(str, struct.pack('<I', key)))
+        return bytearray(int(b, 16) for b in json.loads(said)['value'])
+
+    def change(self, pin, words, key=0):
+        """@words: by their place in the value"""
+        path, value = os.path.join(self.pins, pin), self.value(pin, key)
         for at, n in words.items():
             struct.pack_into('<I', value, 4 * at, n)
-        bpftool('map', 'update', 'pinned', path, 'key', '0', '0', '0', '0', 'value', *map(str, value))
+        bpftool('map', 'update', 'pinned', path, 'key', *map(str, struct.pack('<I', key)), 'value', *map(str, value))
 
     def test_what_is_dropped_is_counted(self):
         """In a downgrade, too, as long as the sizes of the maps say where the counts are."""
@@ -195,7 +199,7 @@ class Repair(Directory):
                 ((), {schema: 99, meta_bytes: 4096}, 'they are from another version', False)):
             with self.subTest(why=why, words=words):
                 seen = self.ledger()['seen']
-                self.change_meta(words)
+                self.change('meta', words)
                 c = self.start(*args)
                 c.wait(f'starting from zero: {why}; their ' + (f'{seen:,} samples are dropped' if known else
                                                                'samples are dropped, and their number is unknown'))
@@ -283,6 +287,23 @@ class Repair(Directory):
             c = self.start('-e', 'ibs_op//,ibs_fetch//')
             c.wait(f'{path} was not pinned by a collector: moved to')
             c.stop()
+
+    def test_killed_while_folding(self):
+        """Between the moment at which a slot has no owner any more and that at which its counts are elsewhere."""
+        self.start()
+        until(lambda: self.ledger()['aggregated'] > 0)
+        self.c.stop()
+        before, fold, used = self.ledger(), 1, len(self.value('slot_owners')) // 4 - 2
+        slots = [s for s in range(1, 20) if self.value('slot_owners', s)[4 * used] == 1]
+        self.assertTrue(slots)
+        for slot in slots:
+            self.change('slot_owners', {used: 0}, slot)
+        self.change('state', {fold: struct.unpack_from('<I', self.value('state'), 4 * fold)[0] + 1})
+        c = self.start()
+        self.assertIn(f"resuming counters pinned in {self.pins}: {before['seen']:,} samples seen", c.said())
+        after = self.ledger()
+        self.assertGreaterEqual(after['seen'], before['seen'])
+        self.assertGreaterEqual(after['aggregated'], before['aggregated'])
 
     def test_contents_are_damaged_at_start(self):
         for pin in 'meta', 'state', 'series', 'slot_owners', 'names':

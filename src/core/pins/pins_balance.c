@@ -4,20 +4,63 @@
 
 #include "pinned.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
+
+/* Copies for the counters of a collector that was killed while it folded groups. */
+struct unfolded {
+	struct ibs_state *state;
+	const struct ibs_state *from;
+	size_t bytes;
+	struct ibs_slot_owner *owners;
+};
+
+static int copy_state(void *arg)
+{
+	struct unfolded *u = arg;
+
+	memcpy(u->state, u->from, u->bytes);
+	u->state->control.fold &= ~1U;
+	return 0;
+}
+
+/* Slots that were just freed may still have counts, which sampler_fold_repair() moves later. */
+static void unfold(const struct ibs_meta_layout *l, struct unfolded *u, struct counts *counts)
+{
+	const size_t align = _Alignof(struct ibs_state);
+
+	*u = (struct unfolded){ .from = counts->state, .bytes = l->state_bytes };
+	u->state = aligned_alloc(align, (u->bytes + align - 1) / align * align);
+	if (!u->state)
+		out_of_memory();
+	u->owners = xcalloc(l->max_slots, sizeof(*u->owners));
+	for (__u32 slot = 0; slot < l->max_slots; slot++)
+		u->owners[slot] =
+			(struct ibs_slot_owner){ counts->owners[slot].key, IBS_SLOT_LEAVING };
+	copy_state(u);
+	counts->state = u->state;
+	counts->owners = u->owners;
+	counts->refresh = copy_state;
+	counts->arg = u;
+}
 
 static int read_all(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N], struct err *err)
 {
+	struct unfolded u = {};
 	struct layout layout;
 	struct counts counts;
 	struct snapshot now;
 	int ret;
 
 	pinned_place(l, addr, &layout, &counts);
+	if (counts.state->control.fold & 1)
+		unfold(l, &u, &counts);
 	memset(&now, 0, sizeof(now));
 	ret = counts_read(&counts, &now, err);
 	if (!ret)
 		snapshot_free(&now);
+	free(u.state);
+	free(u.owners);
 	return ret;
 }
 

@@ -36,7 +36,10 @@ static int reuse(struct sampler *s, const struct sampler_opts *opts,
 	ret = pins_convert(opts->pins, err);
 	if (ret)
 		return ret;
-	if (pins_balance(opts->pins, layout, err)) {
+	ret = pins_balance(opts->pins, layout, err);
+	if (ret && ret != -EUCLEAN)
+		return ret;
+	if (ret) {
 		*why = "they do not add up, since another program wrote to them";
 		pins_disown(opts->pins);
 		return 0;
