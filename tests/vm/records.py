@@ -270,7 +270,7 @@ def scenarios(guest, brief=False):
              'run record-callers-folded ibscope report --folded samples $O/record-callers.data')
     guest.check('record -g: callers of a function without a frame', check_callers, guest, 'record-callers')
     for name, limit in ('dwarf', ',64K'), ('dwarf-cut', ',512 --raw'):
-        guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 60000\n'
+        guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 150000\n'
                  'run record-%s-folded ibscope report --folded samples $O/record-%s.data' % (name, limit, name, name, name))
         guest.check('record --call-graph dwarf%s: callers in code without frame pointers' % limit,
                     check_callers, guest, 'record-' + name, 'main')
