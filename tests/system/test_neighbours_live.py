@@ -110,7 +110,7 @@ class Live(unittest.TestCase):
             self.assertIn('the suspect had up to 3.0 MiB of the L3 (resctrl)', self.status('coupled'))
         self.assertNotIn('memory_traffic', found['pairs'][0])
         text = self.metrics()
-        self.assertNotIn('ibscope_neighbour_memory_traffic_bytes{', text)
+        self.assertNotIn('ibscope_neighbour_memory_bytes_per_second{', text)
         self.assertEqual('ibscope_neighbour_l3_bytes{' in text, initial_pid_namespace())
         reader.send_signal(signal.SIGINT)
         read, err = reader.communicate(timeout=60)

@@ -138,7 +138,7 @@
 	X(NEIGHBOUR_CHANCE, "ibscope_neighbour_chance_ratio", GAUGE, "ratio",                      \
 	  "Probability that chance explains the pair: its confidence is 1 minus this.",            \
 	  LINES(neighbour_chances))                                                                \
-	X(NEIGHBOUR_TRAFFIC, "ibscope_neighbour_memory_traffic_bytes", GAUGE, "bytes",             \
+	X(NEIGHBOUR_TRAFFIC, "ibscope_neighbour_memory_bytes_per_second", GAUGE, "",               \
 	  "Most memory traffic of the suspect in a second, by resctrl; absent where unknown.",     \
 	  LINES(neighbour_traffic))                                                                \
 	X(NEIGHBOUR_L3, "ibscope_neighbour_l3_bytes", GAUGE, "bytes",                              \
