@@ -32,6 +32,7 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 	return bytes >= IBS_OP_RAW_MIN && (bytes & 7) == 4;
 }
 
+#define IBS_OP_DATA_BRN_TAKEN	  IBS_BIT(35)
 #define IBS_OP_DATA_BRN_RET	  IBS_BIT(37)
 #define IBS_OP_DATA_RIP_INVALID	  IBS_BIT(38)
 #define IBS_OP_DATA2_RMT_NODE	  IBS_BIT(4)

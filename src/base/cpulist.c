@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cpulist.h"
 
+#include "err.h"
 #include "num.h"
 #include "text.h"
+
+#include <sched.h>
 
 bool cpulist_has(const struct cpulist *l, unsigned int cpu)
 {
@@ -132,4 +135,20 @@ size_t cpulist_print(const struct cpulist *l, char *buf, size_t size)
 			n = text_at(buf, size, n, "-%d", b);
 	}
 	return n;
+}
+
+int cpulist_bind(unsigned int cpu, struct err *e)
+{
+	const size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
+	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
+	int ret = 0;
+
+	if (!set)
+		return err_set(e, -ENOMEM, "out of memory");
+	CPU_ZERO_S(bytes, set);
+	CPU_SET_S(cpu, bytes, set);
+	if (sched_setaffinity(0, bytes, set))
+		ret = err_set(e, -errno, "cannot run on cpu %u: %s", cpu, strerror(errno));
+	CPU_FREE(set);
+	return ret;
 }

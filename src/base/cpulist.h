@@ -56,4 +56,7 @@ int cpulist_outside(const struct cpulist *l, const struct cpulist *of);
  */
 size_t cpulist_print(const struct cpulist *l, char *buf, size_t size);
 
+/* Bind the calling thread to one CPU. Return: 0, or a negative errno with @e. */
+int cpulist_bind(unsigned int cpu, struct err *e);
+
 #endif

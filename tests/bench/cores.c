@@ -154,7 +154,7 @@ static void measure_on(struct sampler *s, unsigned int cpu, struct result *r)
 	double plain, sampled;
 	struct err err = {};
 
-	if (quiet_bind(cpu, &err))
+	if (cpulist_bind(cpu, &err))
 		die(err.text);
 	run_load(); /* what a CPU does once */
 	plain = run_load();

@@ -407,7 +407,7 @@ int main(int argc, char **argv)
 	cpu_info_read(&info);
 	if (!list_variants())
 		return 1;
-	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmus[0], &err) ||
+	if (cpulist_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmus[0], &err) ||
 	    pmu_open("", "ibs_fetch", &info, &pmus[1], &err)) {
 		log_error("%s", err.text);
 		return 1;

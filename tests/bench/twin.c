@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < MANY; i++)
 		cgroups[i].id = 1ULL << 40 | i; /* nobody's */
 	rlimit_files((FILES + sysconf(_SC_NPROCESSORS_CONF)) * CASES);
-	check(quiet_bind(sched_getcpu(), &err));
+	check(cpulist_bind(sched_getcpu(), &err));
 	walk = calloc(1, mib << 20);
 	if (!walk)
 		check(err_set(&err, -1, "out of memory for a walk of %lu MiB", mib));

@@ -197,7 +197,7 @@ static void test_memory(void **state)
 	assert_true(loops_memory_get(1, false, 1000, &m, &e) < 0);
 	assert_non_null(strstr(e.text, "node 1000"));
 	loops_memory_free(&m);
-	assert_true(loops_bind(CPULIST_MAX - 1, &e) < 0);
+	assert_true(cpulist_bind(CPULIST_MAX - 1, &e) < 0);
 }
 
 int main(void)

@@ -147,7 +147,7 @@ static void probe_addresses(struct doctor_probes *p, const struct cpu_info *cpu)
 
 	if (p->open || sched_getaffinity(0, sizeof(before), &before))
 		return;
-	if (!loops_bind(p->cpu, &ignored) &&
+	if (!cpulist_bind(p->cpu, &ignored) &&
 	    !own_samples_open(cpu, EVENT_DEFAULT, ADDRESS_PERIOD, p->cpu, &own, &ignored)) {
 		if (!own_samples_start(own, &ignored))
 			while (thread_cpu_s() < end)

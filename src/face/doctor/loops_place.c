@@ -102,22 +102,6 @@ void loops_place_read(unsigned int cpu, struct loops_place *out)
 	out->other_node = find_other_node(out->node);
 }
 
-int loops_bind(unsigned int cpu, struct err *err)
-{
-	const size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
-	int ret = 0;
-
-	if (!set)
-		return err_set(err, -ENOMEM, "out of memory");
-	CPU_ZERO_S(bytes, set);
-	CPU_SET_S(cpu, bytes, set);
-	if (sched_setaffinity(0, bytes, set))
-		ret = err_set(err, -errno, "cannot run on cpu %u: %s", cpu, strerror(errno));
-	CPU_FREE(set);
-	return ret;
-}
-
 /* Anonymous memory of this process in huge pages, in KiB; -1: unknown */
 static long huge_kib(void)
 {

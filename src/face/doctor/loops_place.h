@@ -18,9 +18,6 @@ struct loops_place {
 /* Read what sysfs says of @cpu. */
 void loops_place_read(unsigned int cpu, struct loops_place *out);
 
-/* Bind the calling thread to one CPU. Return: 0, or a negative errno with @err. */
-int loops_bind(unsigned int cpu, struct err *err);
-
 struct loops_memory {
 	char *at;
 	size_t bytes;

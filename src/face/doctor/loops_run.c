@@ -2,6 +2,7 @@
 #include "loops.h"
 
 #include "base/clock.h"
+#include "base/cpulist.h"
 #include "base/std.h"
 #include "event/event.h"
 #include "loop_code.h"
@@ -68,7 +69,7 @@ static void add_sample(void *ctx, const void *raw, size_t bytes)
 	src = ibs_op_src(s.cpu, s.reg);
 	t->src[src]++;
 	if (ibs_op_dc_miss_lat_valid(d3) && !(d3 & IBS_OP_DATA3_NO_MAB)) {
-		t->lat[src] += d3 >> 32 & 0xffff;
+		t->lat[src] += ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s.reg, d3);
 		t->lat_n[src]++;
 	}
 	if (ibs_op_tlb_valid(s.cpu.caps, d3)) {
@@ -156,7 +157,7 @@ static void count(struct run *r, enum loop_figure figure, struct job j, __u64 da
 static void run_counts(struct run *r)
 {
 	count(r, LOOPS_BRANCHES, (struct job){ .code = &loop_branches, .ops = 18, .want = 1500 },
-	      IBS_OP_DATA_BRN_RET | IBS_BIT(35), 0);
+	      IBS_OP_DATA_BRN_RET | IBS_OP_DATA_BRN_TAKEN, 0);
 	count(r, LOOPS_STORES,
 	      (struct job){ .code = &loop_stores, .at = r->main.at, .ops = 17, .want = 250 }, 0,
 	      IBS_OP_DATA3_ST_OP);
@@ -342,7 +343,7 @@ static void *oppose(void *arg)
 	struct opponent *o = arg;
 	struct err e;
 
-	o->failed = loops_bind(o->cpu, &e);
+	o->failed = cpulist_bind(o->cpu, &e);
 	while (!o->over && !o->failed)
 		loop_sharing.run(o->at, 100);
 	return NULL;
@@ -475,7 +476,7 @@ int loops_run(struct loops *l, struct err *err)
 	own_samples_close(own);
 	if (!ret && sched_getaffinity(0, sizeof(before), &before))
 		ret = err_set(err, -errno, "cannot read the CPU affinity: %s", strerror(errno));
-	ret = ret ?: loops_bind(r.place.cpu, err);
+	ret = ret ?: cpulist_bind(r.place.cpu, err);
 	if (ret)
 		return ret;
 	ret = run_all(&r, err);
