@@ -275,14 +275,9 @@ void report_print_balance(FILE *f, const struct report_table *t)
 static void print_trust(FILE *f, const struct screen *screen, enum table_format format,
 			const struct table *view)
 {
-	char *text;
-	size_t size;
-	FILE *lines = xmemopen(&text, &size);
+	char *text = table_trust_text(screen, view);
 
-	fputc('\n', lines);
-	table_print_trust(lines, screen, view);
-	xmemclose(lines);
-	format_lines(f, format, size > 1 ? text : "");
+	format_lines(f, format, text);
 	free(text);
 }
 

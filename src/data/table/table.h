@@ -159,6 +159,8 @@ struct bounds table_share_interval(const struct table *t, const struct table_row
 
 /* In a line, how far the miss cycles of the rows are to be trusted. */
 void table_print_trust(FILE *f, const struct screen *screen, const struct table *t);
+/* The same below an empty line; the caller frees it. "": there is nothing to say. */
+char *table_trust_text(const struct screen *screen, const struct table *t);
 
 /**
  * table_print() - print the table as text

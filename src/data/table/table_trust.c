@@ -2,6 +2,8 @@
 /* How far estimates are to be trusted. */
 #include "table.h"
 
+#include "base/array.h"
+
 #include <math.h>
 
 static void put_error(FILE *f, const struct screen *screen, double error)
@@ -42,4 +44,18 @@ void table_print_trust(FILE *f, const struct screen *screen, const struct table 
 	if (weak)
 		fprintf(f, "; ~ fewer than %d samples", TABLE_FEW);
 	fputc('\n', f);
+}
+
+char *table_trust_text(const struct screen *screen, const struct table *t)
+{
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	fputc('\n', f);
+	table_print_trust(f, screen, t);
+	xmemclose(f);
+	if (size == 1)
+		*text = 0;
+	return text;
 }

@@ -155,14 +155,9 @@ static struct report_kinds kinds_of(const struct line_rows *rows)
 
 static void print_trust(FILE *f, const struct screen *screen, const struct table *view)
 {
-	char *text;
-	size_t size;
-	FILE *line = xmemopen(&text, &size);
+	char *text = table_trust_text(screen, view);
 
-	fputc('\n', line);
-	table_print_trust(line, screen, view);
-	xmemclose(line);
-	fputs(size > 1 ? text : "", f);
+	fputs(text, f);
 	free(text);
 }
 
