@@ -6,7 +6,6 @@
  *   bench-scrape [--runs N] [GROUPS]
  */
 #include "base/clock.h"
-#include "base/num.h"
 #include "counts/counts.h"
 #include "metrics/metrics.h"
 #include "perf/sample_cost.h"
@@ -169,19 +168,6 @@ static void bench_groups(unsigned int groups)
 	munmap(state, sizeof(*state) + sizeof(*state->cpu));
 }
 
-static unsigned int number(const char *name, const char *text, unsigned int max)
-{
-	const struct num_arg arg = { .name = name, .min = 1, .max = max };
-	struct err err = {};
-	uint64_t v;
-
-	if (num_parse(&arg, text, &v, &err)) {
-		log_error("%s", err.text);
-		exit(2);
-	}
-	return v;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = { { "runs", required_argument, NULL, 'n' }, {} };
@@ -190,7 +176,7 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", opts, NULL)) != -1) {
 		if (c == '?')
 			return 2;
-		runs = number("--runs", optarg, MAX_RUNS);
+		runs = tables_number("--runs", optarg, MAX_RUNS);
 	}
 	if (argc > optind + 1) {
 		fprintf(stderr, "usage: bench-scrape [--runs N] [GROUPS]\n");
@@ -201,7 +187,7 @@ int main(int argc, char **argv)
 	       "%7s  %-24s %9s %9s %9s %9s %9s\n",
 	       runs, "groups", "scrape", "read ms", "text ms", "MB", "gzip MB", "MiB held");
 	if (optind < argc) {
-		bench_groups(number("GROUPS", argv[optind], MAX_GROUPS));
+		bench_groups(tables_number("GROUPS", argv[optind], MAX_GROUPS));
 		return 0;
 	}
 	bench_groups(1000);

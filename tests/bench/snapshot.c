@@ -7,7 +7,6 @@
  *   bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]
  */
 #include "base/clock.h"
-#include "base/num.h"
 #include "counts/counts.h"
 #include "perf/sample_cost.h"
 #include "tables.h"
@@ -111,19 +110,6 @@ static void bench(const struct size *size, bool as_json)
 	munmap(state, state_bytes);
 }
 
-static unsigned int number(const char *name, const char *text, unsigned int max)
-{
-	const struct num_arg arg = { .name = name, .min = 1, .max = max };
-	struct err err = {};
-	uint64_t v;
-
-	if (num_parse(&arg, text, &v, &err)) {
-		log_error("%s", err.text);
-		exit(2);
-	}
-	return v;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
@@ -140,7 +126,7 @@ int main(int argc, char **argv)
 		if (c == 'j')
 			as_json = true;
 		else
-			runs = number("--runs", optarg, MAX_RUNS);
+			runs = tables_number("--runs", optarg, MAX_RUNS);
 	}
 	if (optind != argc && optind + 3 != argc) {
 		fprintf(stderr, "usage: bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]\n");
@@ -157,9 +143,9 @@ int main(int argc, char **argv)
 		       runs, "CPUs", "shards", "groups", "MiB", "samples in", "snapshot",
 		       "by group", "ledger");
 	if (optind < argc) {
-		const struct size one = { number("CPUS", argv[optind], MAX_CPUS),
-					  number("SHARDS", argv[optind + 1], MAX_CPUS),
-					  number("GROUPS", argv[optind + 2], 1000000) };
+		const struct size one = { tables_number("CPUS", argv[optind], MAX_CPUS),
+					  tables_number("SHARDS", argv[optind + 1], MAX_CPUS),
+					  tables_number("GROUPS", argv[optind + 2], 1000000) };
 
 		bench(&one, as_json);
 	} else {

@@ -5,6 +5,7 @@
 
 #include "../unit/count_sample.h"
 #include "base/err.h"
+#include "base/num.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,20 @@ static void __attribute__((noreturn)) die(const char *text)
 {
 	log_error("%s", text);
 	exit(1);
+}
+
+/* An argument; a wrong one ends the program. */
+static unsigned int tables_number(const char *name, const char *text, unsigned int max)
+{
+	const struct num_arg arg = { .name = name, .min = 1, .max = max };
+	struct err err = {};
+	uint64_t v;
+
+	if (num_parse(&arg, text, &v, &err)) {
+		log_error("%s", err.text);
+		exit(2);
+	}
+	return v;
 }
 
 static void tables_patterns(const struct layout *layout)
