@@ -484,6 +484,14 @@ class Guest:
 
 # --- all of them
 
+def run_pair(doc, make_guest, pair='6.12:zen4'):
+    """What a script does that boots one guest, made by make_guest(kernel, gen, work directory, report)."""
+    ap = options(doc.splitlines()[0])
+    ap.add_argument('pair', nargs='?', metavar='KERNEL:GEN', default=pair)
+    args = ap.parse_args()
+    return run_guests(args, lambda work, report: [make_guest(*args.pair.split(':'), work, report)])
+
+
 def run_guests(args, make, programs=('work',), tools=(), again=0):
     """Boot the guests that make(work directory, report) returns; the exit status.
 

@@ -80,12 +80,5 @@ def make_guest(kernel, gen, work, report):
     return g
 
 
-def main():
-    ap = guest.options(__doc__.splitlines()[0])
-    ap.add_argument('pair', nargs='?', metavar='KERNEL:GEN', default='6.12:zen4')
-    args = ap.parse_args()
-    return guest.run_guests(args, lambda work, report: [make_guest(*args.pair.split(':'), work, report)])
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(guest.run_pair(__doc__, make_guest))
