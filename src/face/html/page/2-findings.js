@@ -27,7 +27,7 @@ function noFindings() {
 function sharedLines() {
 	const lines = D.lines.filter(l => l.verdict === 'false' || l.verdict === 'both').sort((a, b) => b.cycles - a.cycles), one = lines.length === 1;
 	const cycles = lines.reduce((sum, l) => sum + l.cycles, 0);
-	if (!lines.length || cycles < whole.total.cycles / 10)
+	if (!(cycles > whole.total.cycles / 10))
 		return [];
 	return [html('li', {}, html('span', {}), html('div', {}, html('p', {}, html('b', {}, `${count(lines.length)} cache line${one ? '' : 's'}`),
 		` ${one ? 'is' : 'are'} shared falsely, with ${percent(cycles, whole.total.cycles)}${THIN}% of all miss cycles`,
