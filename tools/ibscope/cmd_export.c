@@ -108,9 +108,8 @@ static int open_all(struct cmd *c, struct err *err)
 		return ret;
 	c->opened = true;
 	if (!c->hwloc && trace_copies_stacks(trace_info(c->in.trace)))
-		log_warn("--perf-data leaves the copies of user stacks out: its call chains end at "
-			 "the "
-			 "op; `ibscope report` unwinds them, --pprof and --folded, too");
+		log_warn("--perf-data leaves out the copies of user stacks, so its call chains end "
+			 "at the op; `ibscope report` unwinds them, also for --pprof and --folded");
 	return c->hwloc ? open_hwloc(c, err)
 			: perf_writer_open(c->out.fd, trace_info(c->in.trace), &c->writer, err);
 }
