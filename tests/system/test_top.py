@@ -432,7 +432,7 @@ class Top(unittest.TestCase):
         """As many samples of each function as `report` finds (top has no inlined ones), and zooming into a thread's."""
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, 'data')
-            p = run('record', '-a', '--source', 'sim', '-c', '500000', '-o', path, '--',
+            p = run('record', '--source', 'sim', '-c', '500000', '-o', path, '--',
                     sys.executable, '-c', 'import time\nend = time.time() + 2\nwhile time.time() < end: pass')
             self.assertEqual(p.returncode, 0, p.stderr)
             t = Terminal(['sh', '-c', f'cd {d} && exec {ibscope.IBSCOPE} top -i {path} --speed 4 -d 0.1 --by symbol'])
@@ -447,7 +447,7 @@ class Top(unittest.TestCase):
             # what has passed is read again with other rows
             t.keys('cc')
             t.until('by L3 complex')
-            t.keys('ccccc/python\n')    # others may have cost more on a busy machine
+            t.keys('ccccc')
             t.until(lambda s: 'by process' in s and re.search(r'^\d+ +python', s, re.M))
             t.keys('\n')
             t.until('by thread')

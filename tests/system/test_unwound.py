@@ -146,7 +146,7 @@ class Unwound(unittest.TestCase):
         out = os.path.join(self.dir.name, 'perf.data')
         p = run('export', '--perf-data', out, self.whole)
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertIn('leaves the copies of user stacks out', p.stderr)
+        self.assertIn('leaves out the copies of user stacks', p.stderr)
         self.assertIn('copies of user stacks up to 40960 bytes (not shown)', run('dump', self.whole).stdout)
         merged = os.path.join(self.dir.name, 'merged.ibs')
         p = run('merge', '-o', merged, self.whole, self.record('other.ibs', 'dwarf', 10))
