@@ -47,7 +47,7 @@ def inside():
     """In gdb's own Python."""
     import gdb  # pylint: disable=import-error
     work, tool, n = (os.environ[x] for x in ('WORK', 'TOOL', 'N'))
-    for line in ('set pagination off', 'set confirm off', 'set backtrace past-main on', 'handle SIGUSR1 stop nopass',
+    for line in ('set pagination off', 'set confirm off', 'set language c', 'set backtrace past-main on', 'handle SIGUSR1 stop nopass',
                  'handle SIGCHLD nostop noprint', 'starti'):
         gdb.execute(line, to_string=True)
     pid, rng, theirs, files = gdb.selected_inferior().pid, random.Random(1), [], []

@@ -44,7 +44,18 @@ static const char source[] =
 	ESCAPED "0x0f,5,0x77,0,0x77,0,0x1e\n"
 	"\t.fill 16, 1, 0x90\n"
 	"\t.cfi_endproc\n"
-	"\t.fill 16, 1, 0x90\n"; /* 4: without a table */
+	"\t.fill 16, 1, 0x90\n" /* 4: without a table */
+	"\t.cfi_startproc\n" /* 5: the table knows no pops: rbp at rsp + 16, later below the stack pointer */
+	"\t.cfi_def_cfa %rbp, 32\n\t.cfi_offset %rbp, -16\n\t.cfi_offset %r12, -24\n"
+	"\tadd $8, %rsp\n"
+	"\t.cfi_def_cfa %rsp, 24\n"
+	"\tpop %r12\n"
+	"\t.cfi_def_cfa_offset 16\n"
+	"\tpop %rbp\n"
+	"\t.cfi_def_cfa_offset 8\n"
+	"\tret\n"
+	"\tint3\n" /* by the table as if a return came */
+	"\t.cfi_endproc\n\t.balign 16\n";
 
 static char path[] = "/tmp/test_elf_frame.XXXXXX";
 static struct elf_file *file;
@@ -119,6 +130,28 @@ static void test_usual(void **state)
 	is(row.reg[FRAME_RIP], FRAME_LOST, 0, 0);
 }
 
+/* What has been popped is in the register; what will be is on the stack. */
+static void test_end(void **state)
+{
+	struct frame_row row = row_at(5, 0);
+
+	(void)state;
+	is(row.reg[FRAME_RBP], FRAME_AT, FRAME_CFA, -16);
+	row = row_at(5, 4);
+	is(row.cfa, FRAME_VALUE, FRAME_RSP, 24);
+	is(row.reg[FRAME_RBP], FRAME_AT, FRAME_CFA, -16);
+	is(row.reg[R12], FRAME_AT, FRAME_CFA, -24);
+	row = row_at(5, 6);
+	is(row.reg[FRAME_RBP], FRAME_AT, FRAME_CFA, -16);
+	is(row.reg[R12], FRAME_SAME, 0, 0);
+	row = row_at(5, 7);
+	is(row.reg[FRAME_RBP], FRAME_SAME, 0, 0);
+	is(row.reg[R12], FRAME_SAME, 0, 0);
+	is(row.reg[FRAME_RIP], FRAME_AT, FRAME_CFA, -8);
+	row = row_at(5, 8);
+	is(row.reg[FRAME_RBP], FRAME_AT, FRAME_CFA, -16);
+}
+
 static void test_signal(void **state)
 {
 	const struct frame_row row = row_at(1, 0);
@@ -150,9 +183,8 @@ static void test_unknown(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_usual),
-		cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_stub),
+		cmocka_unit_test(test_usual),	cmocka_unit_test(test_end),
+		cmocka_unit_test(test_signal),	cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_unknown),
 	};
 

@@ -221,6 +221,49 @@ static void fill(Dwarf_Frame *frame, __u64 pc, struct frame_row *out)
 		out->reg[FRAME_RBX].kind = FRAME_SAME;
 }
 
+/* Registers that `pop` instructions will restore before the function returns, as bits; false if it does more than that. */
+static bool pops_before_return(const unsigned char *code, size_t n, unsigned int *pops,
+			       unsigned int *regs)
+{
+	static const unsigned char by_code[] = { FRAME_RAX, 2,	       1, FRAME_RBX,
+						 FRAME_RSP, FRAME_RBP, 4, 5 };
+
+	*pops = *regs = 0;
+	for (size_t i = 0; i < n; i++) {
+		const bool high = code[i] == 0x41; /* r8 to r15 */
+
+		if (i + 1 < n && (high || code[i] == 0xf2 || code[i] == 0xf3))
+			i++;
+		if (code[i] == 0xc3 || code[i] == 0xc2)
+			return !high;
+		if (code[i] < 0x58 || code[i] > 0x5f)
+			return false;
+		++*pops;
+		*regs |= 1U << (high ? code[i] - 0x50 : by_code[code[i] - 0x58]);
+	}
+	return false;
+}
+
+/*
+ * Tables say of the last instructions of a function that registers are where they were saved. What has been restored lies
+ * below the stack pointer, where no copy of the stack begins, and is in the registers by then.
+ */
+static void fill_return(struct elf_file *o, __u64 addr, struct frame_row *row)
+{
+	static const int preserved[] = { FRAME_RBX, FRAME_RBP, 12, 13, 14, 15 };
+	unsigned char code[16];
+	unsigned int pops, later;
+
+	if (row->cfa.kind != FRAME_VALUE || row->cfa.base != FRAME_RSP)
+		return;
+	if (!pops_before_return(code, elf_file_read(o, addr, code, sizeof(code)), &pops, &later) ||
+	    row->cfa.offset != 8 * ((int)pops + 1))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(preserved); i++)
+		if (!(later & 1U << preserved[i]))
+			row->reg[preserved[i]].kind = FRAME_SAME;
+}
+
 static bool find(struct elf_file *o, Dwarf_CFI *cfi, Dwarf_Addr bias, __u64 addr,
 		 struct frame_row *out)
 {
@@ -242,8 +285,11 @@ bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
 	if (!elf_file_address(o, offset, &addr))
 		return false;
 	cfi = dwfl_module_eh_cfi(o->module, &bias);
-	if (find(o, cfi, bias, addr, out))
-		return true;
-	cfi = dwfl_module_dwarf_cfi(o->module, &bias);
-	return find(o, cfi, bias, addr, out);
+	if (!find(o, cfi, bias, addr, out)) {
+		cfi = dwfl_module_dwarf_cfi(o->module, &bias);
+		if (!find(o, cfi, bias, addr, out))
+			return false;
+	}
+	fill_return(o, addr, out);
+	return true;
 }
