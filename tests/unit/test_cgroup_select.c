@@ -392,7 +392,7 @@ static void note(void *arg, const char *option, const char *name)
 
 static void test_missing(void **state_)
 {
-	char *cgroups[] = { "/a,/no/such:7", "!/nothing*" }, *containers[] = { "web,gone" };
+	char *cgroups[] = { "/a,/no/such:7,/a*", "!/nothing*" }, *containers[] = { "web,gone" };
 	const struct cgroup_select_opts opts = {
 		.cgroups = cgroups,
 		.n_cgroups = 2,

@@ -171,8 +171,10 @@ static bool measure_depths(struct cgroup_select *s, __u64 id, const char *path)
 	struct visit v = { .s = s, .path = path };
 	bool whole = false;
 
-	for (size_t i = 0; i < s->terms.n; i++)
+	for (size_t i = 0; i < s->terms.n; i++) {
 		s->depth[i] = depth_of(&s->terms.term[i], id, path);
+		s->terms.term[i].found |= s->depth[i] >= 0;
+	}
 	if (s->terms.containers)
 		each_container(&v, id, measure_container);
 	for (size_t i = 0; i < s->terms.n; i++)
