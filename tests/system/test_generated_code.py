@@ -19,9 +19,9 @@ SECONDS = 2
 NODE = '''
 function inner(a, i) { let s = 0; for (let k = 0; k < a.length; k += 8) s += a[k] ^ i; return s; }
 function outer() {
-    const a = new Int32Array(1 << 16), end = Date.now() + SECONDS * 1000;
+    const a = new Int32Array(1 << 16);
     let t = 0;
-    for (let i = 0; Date.now() < end; i++) t += inner(a, i);
+    for (let i = 0; i % 64 || process.cpuUsage().user < SECONDS * 1e6; i++) t += inner(a, i);
     return t;
 }
 console.log(process.pid, outer());
@@ -75,10 +75,10 @@ class GeneratedCode(unittest.TestCase):
             f.write(text.replace('SECONDS', str(SECONDS)))
         return path
 
-    def record(self, *command, period=1000000):
+    def record(self, *command, period=1000000, options=()):
         """Run it. Return: its pid."""
         self.file = os.path.join(self.dir, 'recording')
-        p = subprocess.run([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', str(period), '-o', self.file, '--', *command],
+        p = subprocess.run([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', str(period), *options, '-o', self.file, '--', *command],
                            cwd=self.dir, capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(p.returncode, 0, p.stderr + p.stdout)
         pid = int(p.stdout.split()[0])
@@ -164,6 +164,21 @@ class GeneratedCode(unittest.TestCase):
         self.record('node', self.write('busy.js', NODE))
         names, ledger, _ = self.report()
         self.assertGreater(ledger['jit_without_map'], sum(names.values()) / 5)
+
+    @unittest.skipUnless(shutil.which('node'), 'no node')
+    def test_node_stacks(self):
+        """Through generated code, V8's builtins and C++, from the innermost function to the first."""
+        self.record('node', '--perf-basic-prof', '--interpreted-frames-native-stack', '--no-turbo-inlining',
+                    self.write('busy.js', NODE), options=('--call-graph', 'dwarf,16K'))
+        p = run('report', '--folded', 'samples', self.file)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        inner = [line.rsplit(' ', 1) for line in p.stdout.splitlines() if re.search(r'JS:[*]inner [^;]*busy\.js:\d+:\d+ \d+$', line)]
+        total = sum(int(n) for _, n in inner)
+        whole = sum(int(n) for stack, n in inner if re.search(
+            r';node::Start;.*;JS:[^;]*Module\._compile [^;]*;JS:[^;]*busy\.js:1:1;JS:.outer [^;]*busy\.js:\d+:\d+;JS:[^;]*inner [^;]*$', stack))
+        self.assertGreater(total, 20)
+        # an interrupt at the begin of a function, before its frame is there, finds the caller of its caller
+        self.assertGreater(whole, 0.8 * total, p.stdout)
 
     def python(self, minor, option):
         path = python_since(minor)

@@ -80,6 +80,33 @@ static const struct known_call *call_before(struct symbols *s, struct object *o,
 	return k;
 }
 
+static bool in_generated(const struct symbol *sym)
+{
+	return !sym->object && sym->dso &&
+	       (is_generated(sym->dso) || sym->dso == symbols_generated_dso);
+}
+
+bool symbols_has_frame_pointers(struct symbols *s, const struct tasks *tasks,
+				const struct trace_event *ev, __u64 addr)
+{
+	static const char builtin[] =
+		"Builtins_"; /* V8's name for what it generates when it is built */
+	struct symbol sym;
+
+	symbols_find(s, tasks, ev->sample.tgid, addr, ev->time, false, false, &sym);
+	return in_generated(&sym) || !strncmp(sym.name, builtin, sizeof(builtin) - 1);
+}
+
+bool symbols_may_return_to(struct symbols *s, const struct tasks *tasks,
+			   const struct trace_event *ev, __u64 addr)
+{
+	struct symbol sym;
+
+	symbols_find(s, tasks, ev->sample.tgid, addr - 1, ev->time, false, false, &sym);
+	return in_generated(&sym) ||
+	       (sym.object && call_before(s, sym.object, sym.offset + 1)->kind != CALL_NONE);
+}
+
 /* How well a return address fits a call of the function. */
 enum fit {
 	FIT_NONE,

@@ -31,6 +31,14 @@ struct caller symbols_caller(struct symbols *s, const struct tasks *tasks,
 bool symbols_locate(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev,
 		    __u64 addr, struct object **object, __u64 *offset);
 
+/* Has the code at an address frame pointers instead of tables? That of V8 has, and others' that processes generate may. */
+bool symbols_has_frame_pointers(struct symbols *s, const struct tasks *tasks,
+				const struct trace_event *ev, __u64 addr);
+
+/* Does a call end before an address? In code that a process generated, there may be one. */
+bool symbols_may_return_to(struct symbols *s, const struct tasks *tasks,
+			   const struct trace_event *ev, __u64 addr);
+
 /* Are two addresses of user space in the same function? False, too, if they are in none that is known. */
 bool symbols_same_function(struct symbols *s, const struct tasks *tasks,
 			   const struct trace_event *ev, __u64 a, __u64 b);

@@ -363,7 +363,7 @@ static void find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	/* a map that was not executable when it was made may not be recorded */
 	if (!kernel && (!mapped || is_generated(map.path)) &&
 	    symbols_generated(s, process_of(s, tgid), tasks, tgid, addr, time, out)) {
-		out->dso = mapped ? map.path : "[generated]";
+		out->dso = mapped ? map.path : symbols_generated_dso;
 		return;
 	}
 	if (kernel || !mapped)

@@ -3,6 +3,8 @@
 #include "symbols.h"
 #include "symbols_private.h"
 
+const char symbols_generated_dso[] = "[generated]";
+
 bool is_generated(const char *path)
 {
 	static const char *const begins[] = { "//anon",	   "[anon",	     "[heap]", "/memfd:",

@@ -131,6 +131,9 @@ enum data_kind data_kind_of(const char *path);
 /* Is it, by its name, a map of memory that only has code if a process generated that? */
 bool is_generated(const char *path);
 
+/* Where generated code is without a map. */
+extern const char symbols_generated_dso[];
+
 /* Set out->name by the process's lists of such code, or out->no_list. Return: false if no name is known. */
 bool symbols_generated(struct symbols *s, struct process *p, const struct tasks *tasks, __u32 tgid,
 		       __u64 addr, __u64 time, struct symbol *out);

@@ -86,17 +86,41 @@ static enum outcome step(struct frame *f, const struct frame_row *row)
 	return f->reg[FRAME_RIP] ? HAS_CALLER : HAS_NONE;
 }
 
+/*
+ * Code that a process generates has no tables. V8 keeps frame pointers there, and OpenJDK and CPython do with an option.
+ * Where code does not, a caller is hardly found: there must be a call.
+ */
+static enum outcome step_by_pointer(struct symbols *s, const struct tasks *tasks,
+				    const struct trace_event *ev, struct frame *f)
+{
+	static const struct frame_row row = {
+		.cfa = { FRAME_VALUE, FRAME_RBP, .offset = 16 },
+		.reg = { [FRAME_RBP] = { FRAME_AT, FRAME_CFA, .offset = -16 },
+			 [FRAME_RSP] = { FRAME_VALUE, FRAME_CFA },
+			 [FRAME_RIP] = { FRAME_AT, FRAME_CFA, .offset = -8 } },
+	};
+	enum outcome outcome = step(f, &row);
+
+	if (outcome == HAS_CALLER && symbols_may_return_to(s, tasks, ev, f->reg[FRAME_RIP]))
+		return HAS_CALLER;
+	return outcome == IS_CUT ? IS_CUT : IS_LOST;
+}
+
 static enum outcome find_caller(struct symbols *s, const struct tasks *tasks,
 				const struct trace_event *ev, struct frame *f)
 {
+	/* before the return address, as the call may be the last instruction of its function */
+	const __u64 addr = f->reg[FRAME_RIP] - !f->exact;
 	const struct frame_row *row = NULL;
 	struct object *object;
 	__u64 offset;
 
-	/* before the return address, as the call may be the last instruction of its function */
-	if (symbols_locate(s, tasks, ev, f->reg[FRAME_RIP] - !f->exact, &object, &offset))
+	if (symbols_locate(s, tasks, ev, addr, &object, &offset))
 		row = object_frame(object, offset);
-	return row ? step(f, row) : IS_LOST;
+	if (row)
+		return step(f, row);
+	return symbols_has_frame_pointers(s, tasks, ev, addr) ? step_by_pointer(s, tasks, ev, f)
+							      : IS_LOST;
 }
 
 unsigned int unwind(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev,
