@@ -82,8 +82,13 @@ class HistCommand(unittest.TestCase):
         self.assertTrue(0.9 < o['interval_s'] < 4, o['interval_s'])
 
     def test_intervals_end_with_the_command(self):
+        """The last one is cut, and the others are whole, however late a busy machine ends the command."""
+        began = time.monotonic()
         p, lines = self.sim('0.2', '--', 'sleep', '0.5')
-        self.assertEqual(len(lines), 3)
+        took = [o['interval_s'] for o in lines]
+        self.assertTrue(0.5 < sum(took) < time.monotonic() - began, took)
+        self.assertGreaterEqual(len(took), 2)
+        self.assertGreater(min(took[:-1]), 0.15, took)
 
     def test_command_outlives_the_last_interval(self):
         start = time.monotonic()
