@@ -42,7 +42,7 @@ class HistCommand(unittest.TestCase):
         self.others = [Busy(c, share=0.1) for c in range(os.cpu_count())]
         self.addCleanup(lambda: [b.stop() for b in self.others])
         before = left()
-        self.addCleanup(lambda: until(lambda: left() <= before, 10))
+        self.addCleanup(lambda: until(lambda: left() <= before))
 
     def test_only_the_command(self):
         p, (o,) = self.sim('--by', 'cgroup,comm', '--', *spin(0.5))
@@ -156,6 +156,7 @@ class HistCommand(unittest.TestCase):
             p.send_signal(sig)
             until(lambda: p.poll() is not None or os.fstat(out.fileno()).st_size)
             self.assertIsNone(p.poll())
+            open(self.started + '.printed', 'w').close()
             for s in more:
                 p.send_signal(s)
             err = p.communicate(timeout=30)[1]
@@ -168,7 +169,7 @@ class HistCommand(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             self.started = d + '/started'
             for sig in signal.SIGINT, signal.SIGTERM:
-                script = f'touch {self.started}; sleep 2; exit 7'
+                script = f'rm -f {self.started}.printed; touch {self.started}; until [ -e {self.started}.printed ]; do sleep 0.05; done; exit 7'
                 self.assertEqual(self.interrupted(sig, ['sh', '-c', script])[0], 7)
                 script = f'touch {self.started}; exec sleep 60'
                 status, _ = self.interrupted(sig, ['sh', '-c', script], sig)
