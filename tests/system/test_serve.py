@@ -532,15 +532,18 @@ class Serve(unittest.TestCase):
             self.sees(cg.path)
             busy.stop()
         finally:
+            ended = time.monotonic()
             cg.remove()
         c.stop(signal.SIGKILL)
-        begin = time.time()
         c = self.collector('--grace', '8')
         c.wait('resuming counters')
-        while time.time() < begin + 5:
-            self.assertIn(cg.path, self.cgroups())
-            time.sleep(0.5)
-        until(lambda: cg.path not in self.cgroups())
+
+        def gone():
+            if cg.path in self.cgroups():
+                return False
+            self.assertGreater(time.monotonic(), ended + 5)
+            return True
+        until(gone)
 
     @staticmethod
     def cgroups():
