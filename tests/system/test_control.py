@@ -646,7 +646,7 @@ class Socket(Case):
                 self.assertTrue(s.recv(1000).startswith(b'error usage\n'))
         # collection has gone on, and its ticks with it
         self.becomes('aggregated')
-        self.assertLess(self.status()['age_s'], 3)
+        until(lambda: self.status()['age_s'] < 3)
         for s in held:
             s.close()
         self.set(LIVE, 'grace=6')

@@ -336,10 +336,9 @@ class Served(Collected):
         e = self.start(Exporter)
         began = time.monotonic()
         texts = {e.get()[2] for _ in range(50)}
-        most = 3 + time.monotonic() - began     # one a second
-        self.assertLess(len(texts), most)
+        self.assertLess(len(texts), 3 + time.monotonic() - began)     # one a second
         s = e.fresh()
-        self.assertLess(s['ibscope_exporter_reads_total'], most + 2)
+        self.assertLess(s['ibscope_exporter_reads_total'], 5 + time.monotonic() - began)
         self.assertGreaterEqual(s['ibscope_exporter_scrapes_total'], 51)
 
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
@@ -442,11 +441,12 @@ class Served(Collected):
                     s.sendall(garbage)
                 self.assertEqual(e.get('/-/healthy')[0], 200)
             # more than there are places for: who was slow longest makes room, at once
-            slow = [connect() for _ in range(500)]
             begin = time.time()
+            slow = [connect() for _ in range(500)]
             for _ in range(3):
                 self.assertEqual(e.get()[0], 200)
-            self.assertLess(time.time() - begin, 5)
+            self.assertLess(time.time() - begin, 10)    # when the first of them has to end anyway
+            begin = time.time()
             # a byte now and then does not help
             slow = slow[-50:]
             while time.time() - begin < 13:
