@@ -183,7 +183,7 @@ class Live(unittest.TestCase):
         """What a real exporter keeps of counters whose story is known."""
         fill = subprocess.Popen([os.path.join(BUILD, 'tests/unit/fill_pins'), DIR, '3', '8', 'same'], stdout=subprocess.PIPE, text=True)
         self.addCleanup(fill.stdout.close)
-        self.addCleanup(fill.wait, 30)
+        self.addCleanup(fill.wait, 60)
         self.addCleanup(fill.terminate)
         fill.stdout.readline()
         e = Exporter('--history', '10m', '--history-interval', '1s', pin_dir=DIR)

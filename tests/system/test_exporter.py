@@ -54,7 +54,7 @@ class Program:
         if self.p.poll() is None:
             self.p.send_signal(sig)
         try:
-            return self.p.wait(30)
+            return self.p.wait(60)
         finally:
             self.last = self.said() if not self.err.closed else ''
             self.err.close()
@@ -221,13 +221,13 @@ class Served(Collected):
             self.assertEqual(headers['X-Content-Type-Options'], 'nosniff')
         self.assertIn("default-src 'none'", e.get('/')[1]['Content-Security-Policy'])
         for method in ('POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH', 'BREW'):
-            c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=10)
+            c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=60)
             c.request(method, '/metrics')
             r = c.getresponse()
             self.assertEqual((r.status, r.headers['Allow']), (405, 'GET, HEAD'), method)
             c.close()
         # one connection serves many, and HEAD has no body
-        c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=10)
+        c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=60)
         c.request('HEAD', '/metrics')
         r = c.getresponse()
         self.assertEqual((r.status, r.read()), (200, b''))
@@ -389,7 +389,7 @@ class Served(Collected):
         self.until(lambda: 'listening on' in c.said())
         url = re.search(r'http://\S+', c.said()).group()
         for _ in range(2):
-            with urllib.request.urlopen(url + '/metrics', timeout=20) as a:
+            with urllib.request.urlopen(url + '/metrics', timeout=60) as a:
                 s = samples(a.read().decode())
             self.assertEqual(s['ibscope_collector_up'], 1)
             self.assertEqual(s['ibscope_exporter_maps_mapped'], 1)
@@ -417,7 +417,7 @@ class Served(Collected):
         e.get()
         with contextlib.ExitStack() as stack:
             def connect():
-                s = stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=20))
+                s = stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=60))
                 return s
             slow = [connect() for _ in range(200)]
             for s in slow:
@@ -627,7 +627,7 @@ class Grouped(Case):
                 url = self.until(lambda: re.search(r'http://\S+', c.said())).group()
 
                 def scrape():
-                    with urllib.request.urlopen(url + '/metrics', timeout=20) as a:
+                    with urllib.request.urlopen(url + '/metrics', timeout=60) as a:
                         return samples(a.read().decode())
 
                 def series():
@@ -664,7 +664,7 @@ class Thousand(Case):
         """The directory of the pins, and samples in all."""
         d = DIR + '-fill'
         fill = subprocess.Popen([FILL, d, str(n)], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(fill.wait, 30)
+        self.addCleanup(fill.wait, 60)
         self.addCleanup(fill.terminate)
         total = int(fill.stdout.readline().split()[0])
         self.addCleanup(fill.stdout.close)

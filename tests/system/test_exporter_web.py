@@ -32,7 +32,7 @@ class Web(Case):
 
     def raw(self, e, data):
         """The status of a request given byte by byte as it is; 0 if the connection is closed."""
-        with socket.create_connection(('127.0.0.1', e.port), timeout=20) as s:
+        with socket.create_connection(('127.0.0.1', e.port), timeout=60) as s:
             s.sendall(data)
             got = s.recv(1000)
         return int(got.split(b' ')[1]) if got else 0
@@ -65,7 +65,7 @@ class Strict(Web):
                 (400, b'GET /-/healthy HTTP/1.9\r\n' + HOST + b'\r\n')):
             self.assertEqual(self.raw(e, data), status, data)
         # in pieces, and long, as far as there is room
-        with socket.create_connection(('127.0.0.1', e.port), timeout=20) as s:
+        with socket.create_connection(('127.0.0.1', e.port), timeout=60) as s:
             for part in (get[:9], get[9:], HOST[:3], HOST[3:], b'X: ' + b'a' * 9000, b'\r\n', b'\r', b'\n'):
                 s.sendall(part)
                 time.sleep(.01)
@@ -74,7 +74,7 @@ class Strict(Web):
     def test_what_is_refused_ends_the_connection(self):
         """So that a proxy that reads it otherwise does not get a second answer."""
         e = self.exporter()
-        with socket.create_connection(('127.0.0.1', e.port), timeout=20) as s:
+        with socket.create_connection(('127.0.0.1', e.port), timeout=60) as s:
             s.sendall(b'GET /-/healthy HTTP/1.1\r\n' + HOST + b'Content-Length: 50\r\n\r\n' +
                       b'GET /-/healthy HTTP/1.1\r\n' + HOST + b'\r\n')
             got = b''
@@ -100,7 +100,7 @@ class Strict(Web):
         begun = threading.Barrier(21)
 
         def flood():
-            with socket.create_connection(('127.0.0.1', e.port), timeout=20) as s:
+            with socket.create_connection(('127.0.0.1', e.port), timeout=60) as s:
                 s.sendall(many * 300)
                 s.setblocking(False)
                 begun.wait(60)
@@ -269,7 +269,7 @@ class Tls(Web):
             before, began = ibscope.cpu_seconds(e.p.pid), time.monotonic()
             with contextlib.ExitStack() as stack:
                 for _ in range(n):
-                    stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=20)).sendall(hello)
+                    stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=60)).sendall(hello)
                 while time.monotonic() < began + 3:
                     time.sleep(0.1)
                 took = (ibscope.cpu_seconds(e.p.pid) - before) / (time.monotonic() - began)
@@ -355,7 +355,7 @@ class Tls(Web):
             self.assertEqual(self.curl(e), '200')
             asks(2)
             held.kill()
-            held.wait(20)
+            held.wait(60)
             held.stdin.close()
         # what is wrong leaves the one there is
         with open(self.d + '/server.pem', 'w') as f:

@@ -58,7 +58,7 @@ class Restarts(unittest.TestCase):
 
     def scrape(self):
         """Series of samples by their labels, after the checks that hold for every scrape."""
-        with urllib.request.urlopen(self.url, timeout=20) as a:
+        with urllib.request.urlopen(self.url, timeout=60) as a:
             s = samples(a.read().decode())
         now = {k[len('ibscope_samples_total'):]: v for k, v in s.items() if k.startswith('ibscope_samples_total{')}
         self.assertEqual(sum(now.values()) + s['ibscope_samples_ended'], s['ibscope_samples_aggregated_total'])
@@ -126,7 +126,7 @@ class Restarts(unittest.TestCase):
                          end['ibscope_samples_aggregated_total'])
 
     def unchecked(self):
-        with urllib.request.urlopen(self.url, timeout=20) as a:
+        with urllib.request.urlopen(self.url, timeout=60) as a:
             return samples(a.read().decode())
 
 

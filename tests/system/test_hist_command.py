@@ -159,7 +159,7 @@ class HistCommand(unittest.TestCase):
             open(self.started + '.printed', 'w').close()
             for s in more:
                 p.send_signal(s)
-            err = p.communicate(timeout=30)[1]
+            err = p.communicate(timeout=60)[1]
             out.seek(0)
             self.assertEqual(len(out.read().splitlines()), 1)
         os.unlink(self.started)

@@ -294,7 +294,7 @@ class HostileNames(unittest.TestCase):
         self.assertEqual(c.p.poll(), None)
         c.p.send_signal(signal.SIGHUP)
         self.run_it(TEXT, *ctl, 'stop', hostile=False)
-        c.p.wait(30)
+        c.p.wait(60)
         left = ibscope.Collector(pins, '--control', socket, '--cgroup', self.top.path + '/**', '--flight', '60s',
                                  '--flight-on', "cgroup != '\x1b[31m' && samples > 0", '--flight-dir', os.path.join(self.dir, 'kept'),
                                  '--flight-every', '1s', '--flight-keep', '2', '--flight-keep-bytes', '1M')

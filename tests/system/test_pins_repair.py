@@ -217,7 +217,7 @@ class Repair(Directory):
         until(lambda: self.status('--control', self.control)['pins_missing'] == len(MAPS), NOTICED_S)
         self.assertIn('pins: 8 are missing', run('ctl', '--control', self.control, 'status').stdout)
         with self.assertRaises(urllib.error.HTTPError) as e:
-            urllib.request.urlopen(f'http://127.0.0.1:{port}/-/ready', timeout=10)
+            urllib.request.urlopen(f'http://127.0.0.1:{port}/-/ready', timeout=60)
         e.exception.close()
         p = run('ctl', '--control', self.control, 'set', 'op=load')
         self.assertEqual(p.returncode, 1)
@@ -230,8 +230,8 @@ class Repair(Directory):
         c.wait('all pins are in place again')
         self.assertEqual(c.said().count('do not find all counters'), 1, c.said())
         self.assertGreater(self.ledger()['seen'], seen)
-        until(lambda: urllib.request.urlopen(f'http://127.0.0.1:{port}/-/ready', timeout=10).status == 200)
-        with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10) as f:
+        until(lambda: urllib.request.urlopen(f'http://127.0.0.1:{port}/-/ready', timeout=60).status == 200)
+        with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=60) as f:
             text = f.read().decode()
         self.assertIn('\nibscope_pins_missing 0\n', text)
         self.assertRegex(text, r'\nibscope_pins_repaired_total [1-9]')

@@ -239,7 +239,7 @@ class Push(unittest.TestCase):
     def check_metrics(self, push, c):
         """The exporter has what the status says, though it has no part in it."""
         port = re.search(r'listening on \S+:(\d+)', c.said())[1]
-        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=20).read().decode()
+        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=60).read().decode()
         for what in 'profiles', 'samples':
             got = {k: int(v) for k, v in re.findall(rf'(?m)^ibscope_push_{what}_total{{outcome="(\w+)"}} (\d+)$', text)}
             self.assertEqual(got.keys(), push[what].keys() - ({'dropped'} if what == 'profiles' else set()))
@@ -259,7 +259,7 @@ class Push(unittest.TestCase):
         self.assertGreater(o['ledger']['aggregated'], before['ledger']['aggregated'])
         self.assertEqual((o['push']['profiles']['delivered'], o['push']['pending'], len(s.posts)), (0, True, 1))
         c.p.send_signal(signal.SIGTERM)
-        c.p.wait(20)
+        c.p.wait(60)
         [lost] = re.findall(r'([\d,]+) samples of an unfinished profile are not delivered', c.said())
         # and the next collector goes on with the counts
         s.wait.set()

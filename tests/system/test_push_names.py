@@ -105,7 +105,7 @@ class PushNames(unittest.TestCase):
         self.assertRegex(run('ctl', '--control', self.dir + '/run/sock', 'status').stdout,
                          r'(?m)^push: .*; for lack of time [1-9]\d* files with [1-9][\d,]* samples not named$')
         port = re.search(r'listening on \S+:(\d+)', c.said())[1]
-        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=20).read().decode()
+        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=60).read().decode()
         for what in 'files', 'samples':
             [n] = re.findall(rf'(?m)^ibscope_push_unnamed_{what}_total (\d+)$', text)
             self.assertGreaterEqual(int(n), push[f'unnamed_{what}'])

@@ -542,7 +542,7 @@ class Record(unittest.TestCase):
         os.close(theirs)
         until(lambda: stalled(ours))
         p.terminate()
-        said = p.communicate(timeout=30)[1]
+        said = p.communicate(timeout=60)[1]
         os.close(ours)
         self.assertEqual(p.returncode, 1, said)
         self.assertIn('the reader of the output is blocked', said)

@@ -193,7 +193,7 @@ class Runtime:
     def end(self):
         if self.daemon:
             self.daemon.terminate()
-            self.daemon.wait(30)
+            self.daemon.wait(60)
 
 
 class Docker(Runtime):
@@ -254,7 +254,7 @@ class DockerInDocker(Docker):
     def end(self):
         super().docker('rm', '-f', self.outer, check=False)
         if self.inner:
-            self.inner.wait(30)
+            self.inner.wait(60)
         super().end()
 
 
@@ -450,7 +450,7 @@ class Cri(Containerd):
         host = message((1, message((1, 2), (2, 1), (3, 2))))     # network and IPC of the host
         config = message((1, message((1, self.pod[5:] + name), (2, uid), (3, 'shop'))),
                          (8, message((1, f'/rt{OURS}/kubepods/pod{uid}'), (2, host))))
-        self.sandbox[name] = sandbox = until(lambda: self.try_sandbox(config), 30)
+        self.sandbox[name] = sandbox = until(lambda: self.try_sandbox(config))
         container = self.cri('CreateContainer', (1, sandbox), (3, config), (2, message(
             (1, message((1, name))), (2, message((1, 'localhost/bb:latest'))), (3, command), *((7, message(*m)) for m in mounts))))
         self.cri('StartContainer', (1, container))
@@ -509,7 +509,7 @@ class Nspawn(Runtime):
         p = self.running.pop(name, None)
         if p:
             p.terminate()
-            p.communicate(timeout=30)
+            p.communicate(timeout=60)
             ibscope.Cgroup(f'machine.slice/machine-{name}.scope').remove()
 
     def restart(self, name):
@@ -562,7 +562,7 @@ class Runtimes(unittest.TestCase):
             self.case('mounts', lambda: self.check_manifest(r, own + 'x'))
         name = r.prefix + own
         pod = r.pod and r.pod + own
-        self.case('name', lambda: until(lambda: (name,) in self.shown('container', '--container', name + '*'), 20))
+        self.case('name', lambda: until(lambda: (name,) in self.shown('container', '--container', name + '*')))
         if pod:
             self.case('pod', lambda: self.check_pod(name, pod))
         if not ALL:
@@ -574,13 +574,13 @@ class Runtimes(unittest.TestCase):
             self.case('same name', lambda: self.check_same(name))
         if r.restart:
             self.case('restart', lambda: (
-                r.restart(own), until(lambda: (name,) in self.shown('container', '--container', name + '*'), 20)))
+                r.restart(own), until(lambda: (name,) in self.shown('container', '--container', name + '*'))))
         if r.rename:
             self.case('rename', lambda: self.check_rename(r, own, own + 'x'))
             own += 'x'
         r.remove(own)
         name = r.prefix + own
-        self.case('removed', lambda: until(lambda: 'is running' in ibscope.run('hist', *SIM, '--container', name, '0.1', '1').stderr, 20))
+        self.case('removed', lambda: until(lambda: 'is running' in ibscope.run('hist', *SIM, '--container', name, '0.1', '1').stderr))
 
     def check_manifest(self, r, name):
         """The DaemonSet starts on a node where root used podman, which leaves a private mount."""
@@ -603,7 +603,7 @@ class Runtimes(unittest.TestCase):
             r.remove(name)
 
     def check_pod(self, name, pod):
-        until(lambda: (name, pod) in self.shown('container,pod', '--container', name), 20)
+        until(lambda: (name, pod) in self.shown('container,pod', '--container', name))
         self.assertEqual(self.shown('pod', '--container', pod), {(pod,)})
 
     def check_metrics(self, name, pod):
@@ -611,7 +611,7 @@ class Runtimes(unittest.TestCase):
         try:
             port = re.search(r'listening on \S+:(\d+)', until(lambda: 'listening on' in c.said() and c.said()))[1]
             want = re.compile(rf'ibscope_\w+\{{(?=[^}}]*container="{name}")' + (rf'(?=[^}}]*pod="{pod.split("/")[-1]}")' if pod else ''))
-            until(lambda: want.search(urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10).read().decode()), 20)
+            until(lambda: want.search(urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=60).read().decode()))
         finally:
             c.stop()
 
@@ -625,7 +625,7 @@ class Runtimes(unittest.TestCase):
         cgroup = ibscope.Cgroup(f'/docker/{other}')
         busy = ibscope.Busy(min(os.sched_getaffinity(0)), cgroup)
         try:
-            until(lambda: len(self.shown('cgroup,container', '--container', name)) >= 2, 20)
+            until(lambda: len(self.shown('cgroup,container', '--container', name)) >= 2)
             if 'docker' not in type(self.runtime).__name__.lower() and not isinstance(self.runtime, Cri):
                 self.assertIn(f"have the same name '{name}'", ibscope.run('hist', *SIM, '--by', 'container', '0.5', '1').stderr)
         finally:
@@ -639,9 +639,9 @@ class Runtimes(unittest.TestCase):
         try:
             ibscope.wait_sampling(p)
             seen = lambda: {s['labels']['container'] for s in json.loads(p.stdout.readline())['series']}
-            until(lambda: r.prefix + old in seen(), 20)
+            until(lambda: r.prefix + old in seen())
             r.rename(old, new)
-            until(lambda: r.prefix + new in seen(), 20)
+            until(lambda: r.prefix + new in seen())
         finally:
             p.kill()
             p.communicate()

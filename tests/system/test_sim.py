@@ -155,7 +155,7 @@ class Sim(unittest.TestCase):
         busy.stop()
         c.remove(), Cgroup(TOP).remove()
         p.send_signal(signal.SIGINT)
-        out, _ = p.communicate(timeout=30)
+        out, _ = p.communicate(timeout=60)
         n = by_labels([json.loads(out)], 'cgroup')
         self.assertGreater(n[(c.path,)], 0, n)
 
@@ -203,7 +203,7 @@ class Sim(unittest.TestCase):
             until(lambda: len(children()) == 3 and min(map(cpu_seconds, children())) > 0.2)
             other.runs()
             sampler.send_signal(signal.SIGINT)
-            o = json.loads(sampler.communicate(timeout=30)[0])
+            o = json.loads(sampler.communicate(timeout=60)[0])
         finally:
             other.stop()
             os.killpg(p.pid, signal.SIGKILL)
@@ -262,7 +262,7 @@ class Sim(unittest.TestCase):
             busy.runs()
             busy.stop()
             p.send_signal(sig)
-            out, err = p.communicate(timeout=30)
+            out, err = p.communicate(timeout=60)
             self.assertEqual(p.returncode, 0, err)
             self.assertGreater(json.loads(out)['ledger']['seen'], 10)
 
@@ -316,12 +316,12 @@ class Sim(unittest.TestCase):
                                  stdout=out, stderr=subprocess.DEVNULL)
             until(lambda: os.fstat(out.fileno()).st_size)
             p.terminate()
-            self.assertEqual(p.wait(timeout=20), 0)
+            self.assertEqual(p.wait(timeout=60), 0)
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pipesize=4096)
         until(lambda: stalled(p.stdout))  # nobody reads: the pipe is full
         p.terminate()
-        self.assertIn(p.wait(timeout=20), (0, 1))
+        self.assertIn(p.wait(timeout=60), (0, 1))
         p.stdout.close()
 
     def test_reader_that_goes_away(self):

@@ -189,7 +189,7 @@ class Users(unittest.TestCase):
         def seen():
             text = self.alice_runs('ctl', '--control', path, '--json', '--by', 'fetch,itlb', 'snapshot')
             return {f'{k}={v}' for s in json.loads(text)['series'] for k, v in s['labels'].items()} if text else set()
-        until(lambda: seen() >= {'fetch=l1', 'fetch=l3', 'fetch=aborted', 'itlb=l1', 'itlb=walk-2m', 'itlb=walk'}, 20)
+        until(lambda: seen() >= {'fetch=l1', 'fetch=l3', 'fetch=aborted', 'itlb=l1', 'itlb=walk-2m', 'itlb=walk'})
         self.assertIn('by outcome of fetches', until(lambda: (lambda t: 'alice' in t and t)(self.top(path, '-e', 'ibs_fetch//'))))
         self.assertIn('ibs_op//', self.top(path))
         both = [json.loads(line) for line in self.alice_runs('ctl', '--control', path, '--json', 'snapshot').splitlines()]

@@ -39,7 +39,7 @@ class Story(unittest.TestCase):
     def story(self, name):
         d = f'{DIR}-{name}'
         p = subprocess.Popen([FILL, d, '3', '8', name], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(p.wait, 30)
+        self.addCleanup(p.wait, 60)
         self.addCleanup(p.terminate)
         self.addCleanup(p.stdout.close)
         p.stdout.readline()
