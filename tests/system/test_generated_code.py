@@ -30,8 +30,8 @@ PYTHON = '''
 import os, time
 def leaf(): pass
 def loop():
-    end = time.time() + SECONDS
-    while time.time() < end:
+    end = time.process_time() + SECONDS
+    while time.process_time() < end:
         leaf(); leaf(); leaf(); leaf(); leaf(); leaf(); leaf(); leaf()
 loop()
 print(os.getpid())

@@ -14,7 +14,8 @@ import unittest
 
 from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run, until
 
-SPIN = 'import os,time\nt=time.time()+%s\nwhile time.time()<t: pass\n'
+# of CPU time, as it gives samples
+SPIN = 'import os,time\nt=time.process_time()+%s\nwhile time.process_time()<t: pass\n'
 OK, WHY = can_bpf()
 
 

@@ -49,8 +49,8 @@ class Namespace(unittest.TestCase):
         self.assertIn(SAID, p.stderr)
         self.assertEqual(self.pids(p.stdout.rsplit('\n', 1)[0]), {pid})
         # children born later are in the set as well: hist with a command, but no cgroup for it
-        p = self.inside(f'$I hist {SIM} --json --by pid -- python3 -c "import os, time\nos.fork()\nend = time.time() + 1\n'
-                        'while time.time() < end: pass"')
+        p = self.inside(f'$I hist {SIM} --json --by pid -- python3 -c "import os, time\nos.fork()\nend = time.process_time() + 1\n'
+                        'while time.process_time() < end: pass"')
         found = self.pids(p.stdout, 20)
         self.assertEqual((len(found), min(found) > 0), (2, True), found)
 

@@ -429,7 +429,7 @@ class Top(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, 'data')
             p = run('record', '--source', 'sim', '-c', '500000', '-o', path, '--',
-                    sys.executable, '-c', 'import time\nend = time.time() + 2\nwhile time.time() < end: pass')
+                    sys.executable, '-c', 'import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass')
             self.assertEqual(p.returncode, 0, p.stderr)
             t = Terminal(['sh', '-c', f'cd {d} && exec {ibscope.IBSCOPE} top -i {path} --speed 4 -d 0.1 --by symbol'])
             self.addCleanup(t.close)
