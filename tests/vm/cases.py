@@ -5,6 +5,8 @@ import collections
 import oracle
 from guest import Hist, need
 
+# of the command that hops: a look for each three hops
+HOPS, LOOKS = 17, 5
 ABSENT = {      # filter -> (value of a sample, its comparison)
     '!(dc_miss_lat > 100)': (lambda s: s.metrics['dc_miss_lat'], lambda v: v <= 100),
     'dc_miss_lat != 0': (lambda s: s.metrics['dc_miss_lat'], lambda v: v != 0),
@@ -91,7 +93,7 @@ sleep 0.5; kill -9 $P_second
     # --- a command that hops between CPUs, in a boot of its own
 
     def hops(self):
-        self.hist('hop', window='', command='sh -c "exec work -hop 5 7 > $O/hopper"', by=('pid', 'cpu'),
+        self.hist('hop', window='', command='sh -c "exec work -hop %d 7 > $O/hopper"' % HOPS, by=('pid', 'cpu'),
                   filters=lambda: oracle.Filter(cgroup={self.own_cgroup()}), also=self.hopped)
         self.check('the kernel did not complain', self.check_console)
 
@@ -116,18 +118,18 @@ sleep 0.5; kill -9 $P_second
         moves = sum(a.vcpu != b.vcpu for a, b in zip(mine, mine[1:]))
         chased = chase(mine)
         need(chased <= 0.3 * len(mine), 'who chases it gets %.0f of %d' % (chased, len(mine)))
-        return '%d moves, 0 of %d samples lost; who follows every second loses %.1f %%' % (
-            moves, len(mine), 100 - 100 * chased / len(mine))
+        return '%d moves, 0 of %d samples lost; who looks for it %d times loses %.1f %%' % (
+            moves, len(mine), LOOKS, 100 - 100 * chased / len(mine))
 
 
-def chase(samples, every=1e9, starts=20):
-    """How many a collector gets that samples one CPU, and each second the one the process is on:
-    on average over when it begins to."""
-    total = 0
+def chase(samples, starts=20):
+    """How many a collector gets that samples one CPU, and now and then looks which one the process is on: LOOKS times, at
+    equal distances in the work of the process, on average over when it begins to."""
+    total, every = 0, len(samples) / LOOKS
     for i in range(starts):
-        cpu, due = samples[0].vcpu, samples[0].virtual_ns + every * (i + 1) / starts
-        for s in samples:
-            if s.virtual_ns >= due:
+        cpu, due = samples[0].vcpu, every * (i + 1) / starts
+        for n, s in enumerate(samples):
+            if n >= due:
                 cpu, due = s.vcpu, due + every
             total += s.vcpu == cpu
     return total / starts

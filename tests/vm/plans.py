@@ -77,7 +77,7 @@ def scenarios(guest):
                also=lambda accepted, _: need_path(guest, accepted, '/a/new/x'))
     # so has a command
     period = guest.new_period(100000)
-    guest.do('run command ibscope hist --json --by pid,cpu -e ibs_op// -c %d -- work -hop 2 7' % period)
+    guest.do('run command ibscope hist --json --by pid,cpu -e ibs_op// -c %d -- work -hop 7 7' % period)
     guest.check('command: only its own cgroup', check_command, guest, period, bound)
     # each of it in another stage
     guest.hist('stages', '--cgroup /a:100 --op load,locked --user', unseen='any', all=True, by=by,

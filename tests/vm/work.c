@@ -3,7 +3,7 @@
 //	directory that exists, as that user. They go in circles half of the time (KIND spin), or a
 //	twentieth of it (pulse), call the kernel (kernel), or one of them starts a process after the other
 //	(fork), of which each gets a line "parent child" in /tmp/out/children.
-// work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
+// work -hop N SEED: busy on N CPUs in turn, for 0.1 to 0.5 s each if the host has nothing else to do; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
 // work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
 // work -l3 N: sysfs says from now on that there are N L3 caches, each of as many CPUs in a row.
@@ -157,17 +157,20 @@ static int set_faults(unsigned int faults)
 	return 0;
 }
 
-static int hop(double seconds, unsigned int seed)
+/* By rounds, not by time: how many samples each CPU has does not depend on what else the host does. */
+static int hop(int times, unsigned int seed)
 {
-	double end = now() + seconds;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	printf("%d\n", getpid());
 	fflush(stdout);
-	for (int i = 0; now() < end; i++) {
+	for (int i = 0; i < times; i++) {
+		int rounds = 14000000 + rand_r(&seed) % 57000000;
+
 		if (pin(i % cpus))
 			return perror("work"), 1;
-		spin_until(now() + 0.1 + rand_r(&seed) % 400 / 1000.0);
+		for (volatile int n = 0; n < rounds; n++)
+			;
 	}
 	return 0;
 }
@@ -347,7 +350,7 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "-duty"))
 		return work_in_part(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 4 && !strcmp(argv[1], "-hop"))
-		return hop(atof(argv[2]), atoi(argv[3]));
+		return hop(atoi(argv[2]), atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "-bpf"))
 		return change_map(atof(argv[2]));
 	if (argc == 3 && !strcmp(argv[1], "-l3"))
