@@ -244,13 +244,17 @@ class C2c(unittest.TestCase):
         self.assertRegex(text, r'\nother \(\d\d,\d{3}\) ')
 
     def test_text(self):
-        for width in (60, 80, 150):
+        for width in (60, 70, 80, 100, 150):
             text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
             table = text[text.index('\nLINE'):text.index('\n\n95% intervals of cycles: ')]
             self.assertLessEqual(max(map(len, table.splitlines())), width, text)
+            # names and addresses give way to the verdict and HITM
+            self.assertRegex(table, r'\nLINE +VERDICT .* MISS CYCLES +HITM')
+            self.assertRegex(table, r'\n0x1000001c0 +both .* 30.0 M +100.0%')
+            self.assertRegex(table, r'\n0x100000080 +read-only ')
+            self.assertEqual('\nslots     of 8 bytes' in text, ' SLOTS ' in table)
             self.assertIn('SIMULATED', text)
             self.assertIn('1 page moved', text)
-        self.assertRegex(text, r'\nLINE .* MISS CYCLES +HITM')    # the sentence above is about it
         self.assertIn('HITM NEAR', text)
         self.assertIn('0x100000000: move offset 0 (written by count_requests) and offset 8 (written by count_errors) '
                       'to lines', text)
@@ -282,6 +286,10 @@ class C2c(unittest.TestCase):
             self.assertIn('verdict   false sharing', text)
             self.assertNotRegex(text, '(?m) $')
             self.assertIn('bytes     ' + 16 * 'w' + 48 * '.', text)
+        narrow = dict(os.environ, COLUMNS='80')
+        self.assertRegex(self.c2c(self.file, '--line', '100000000', env=narrow).stdout,
+                         r'\nOFFSET .* COMM +MISS CYCLES +HITM\n')
+        self.assertRegex(self.c2c(self.file, '--line', '100000280', env=narrow).stdout, r'\nOFFSET .* CONTAINER ')  # two
         rows = self.rows(self.file, '--line', '100000000')
         self.assertEqual([(r['offset'], r['width'], r['access'], r['function'], r['samples']) for r in rows],
                          [(o, '8', k, f, '50') for o, f in (('0', 'count_requests'), ('8', 'count_errors'))

@@ -23,6 +23,7 @@ enum {
 	COLUMN_OF_CACHES = 1 << 7,
 	COLUMN_OF_SOCKETS = 1 << 8,
 	COLUMN_OF_SLOT = 1 << 9, /* known of each slot of a hot line */
+	COLUMN_KEPT = 1 << 10,	 /* what the view is for: other columns and long names give way */
 };
 
 #define COLUMN_DIGITS (-1) /* in place of digits behind the point: nine that are significant */

@@ -54,6 +54,8 @@ struct table {
 	enum table_column sort;
 	const enum table_column *usual; /* default columns, as many as fit; NULL: as hist */
 	size_t n_usual;
+	size_t n_kept;	    /* the first of those; they stay, however long the names are */
+	unsigned int whole; /* 1 << key bits: names that are cut only after the others */
 };
 
 /* What tables print for an empty label, or the root cgroup; CSV and JSON keep "" and "/". */

@@ -207,13 +207,24 @@ static size_t total_width(const struct table_text *g)
 	return sum;
 }
 
-/* Minimum width of names before numbers are dropped. */
-static size_t names_wanted(const struct table_text *g)
+/* Names are not cut further: headings are never cut. */
+static size_t least_width(const struct table_text *g, size_t c)
 {
-	size_t wanted = g->screen->width / NAME_SHARE, sum = 0;
+	const size_t heading = screen_columns(table_text_cell(g, 0, c));
 
-	for (size_t c = 0; c < g->n_names; c++)
-		sum += (g->width[c] < wanted ? g->width[c] : wanted) + GAP;
+	return heading > NAME_MIN ? heading : NAME_MIN;
+}
+
+/* Width of names that have at most @wanted columns each, or as few as possible. */
+static size_t names_width(const struct table_text *g, size_t wanted)
+{
+	size_t sum = 0;
+
+	for (size_t c = 0; c < g->n_names; c++) {
+		const size_t least = least_width(g, c), most = wanted > least ? wanted : least;
+
+		sum += (g->width[c] < most ? g->width[c] : most) + GAP;
+	}
 	return sum;
 }
 
@@ -269,7 +280,10 @@ static void drop_columns(struct table_text *g)
 			if (g->t->usual || less_useful(g, i, least))
 				least = i;
 		}
-		if (numbers + names_wanted(g) <= g->screen->width)
+		if (numbers + names_width(g, g->n_columns > g->t->n_kept
+						     ? g->screen->width / NAME_SHARE
+						     : 0) <=
+		    g->screen->width)
 			return;
 		drop(g, least);
 	}
@@ -292,6 +306,18 @@ static void shorten_column(struct table_text *g, size_t column)
 	free(to);
 }
 
+/* The widest name that can be cut; n_names: none. @whole: also those that are cut last */
+static size_t widest_name(const struct table_text *g, bool whole)
+{
+	size_t most = g->n_names;
+
+	for (size_t c = 0; c < g->n_names; c++)
+		if (g->width[c] > least_width(g, c) && (whole || !(g->t->whole >> c & 1)) &&
+		    (most == g->n_names || g->width[c] > g->width[most]))
+			most = c;
+	return most;
+}
+
 /* Shorten the widest names until the line fits. */
 static void fit_names(struct table_text *g)
 {
@@ -299,12 +325,11 @@ static void fit_names(struct table_text *g)
 
 	memcpy(wide, g->width, g->n_names * sizeof(wide[0]));
 	while (total_width(g) > width) {
-		size_t most = 0;
+		size_t most = widest_name(g, false);
 
-		for (size_t c = 1; c < g->n_names; c++)
-			if (g->width[c] > g->width[most])
-				most = c;
-		if (g->width[most] <= NAME_MIN)
+		if (most == g->n_names)
+			most = widest_name(g, true);
+		if (most == g->n_names)
 			break;
 		g->width[most]--;
 	}

@@ -4,7 +4,9 @@
 
 #include "base/u64_map.h"
 
-#define OTHERS_MAX 4 /* virtual addresses that are named */
+#define OTHERS_MAX 4   /* virtual addresses that are named */
+#define WIDE	   120 /* columns of the screen from which a single container is shown */
+#define CONTAINER  6   /* key */
 
 /* An access with the names that identify its row. */
 struct named {
@@ -241,24 +243,39 @@ static void put_access(struct json_writer *w, struct line_rows *rows, const stru
 	line_rows_put_values(w, rows, r);
 }
 
+static bool one_container(const struct line_rows *rows)
+{
+	for (size_t i = 1; i < rows->n; i++)
+		if (compare_names(rows->row[i].name[CONTAINER], rows->row[0].name[CONTAINER]))
+			return false;
+	return true;
+}
+
 /* Print @l alone; NULL: no line. */
 static void print_detail(FILE *f, struct line_rows *rows, const struct line *l)
 {
 	/* the last two only for programs */
-	static const char *const keys[] = {
-		"offset", "width",     "access",	   "variable",	      "function",
-		"comm",	  "container", "variable_mangled", "function_mangled"
-	};
+	static const char *const keys[] = { "offset",
+					    "width",
+					    "access",
+					    "variable",
+					    "function",
+					    "comm",
+					    [CONTAINER] = "container",
+					    "variable_mangled",
+					    "function_mangled" };
 	const size_t n = l ? l->n_access : 0;
 	struct line *of = xcalloc(n, sizeof(*of));
 	struct line_access *list = xcalloc(n, sizeof(*list));
 
-	rows->n_keys = ARRAY_SIZE(keys) - (format_is_text(rows->p->view.format) ? 2 : 0);
 	memcpy(rows->key, keys, sizeof(keys));
 	if (l) {
 		fill(rows, l, of, list);
 		line_rows_count(rows, l);
 	}
+	rows->n_keys = ARRAY_SIZE(keys);
+	if (format_is_text(rows->p->view.format)) /* HITM needs the room */
+		rows->n_keys = CONTAINER + (rows->p->screen->width >= WIDE || !one_container(rows));
 	if (rows->p->view.format == FORMAT_CSV)
 		line_rows_csv(f, rows);
 	else if (rows->p->view.format == FORMAT_JSON)

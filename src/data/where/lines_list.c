@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define USUAL		80  /* columns of the screen from which variables are shown */
+#define USUAL		80  /* columns of the screen from which slots and variables are shown */
 #define WIDE		120 /* the same of containers */
 #define LINE_SLOT_MARKS "W written and used by several, w written, r read, . unused"
 #define ADVICE		5 /* lines that get one */
@@ -157,6 +157,12 @@ static const char *or_comms(struct line_rows *rows, const struct line *l)
 	return joined(rows, l, LINE_COMM, LINE_ANY) ?: containers;
 }
 
+/* Text of narrow screens lacks them: functions say more. */
+static bool has_slots(const struct line_rows *rows)
+{
+	return rows->p->view.format != FORMAT_TEXT || rows->p->screen->width >= USUAL;
+}
+
 /* Only of rows that are shown: functions take their time. */
 static void name_row(struct line_rows *rows, struct line_row *r)
 {
@@ -166,7 +172,8 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	if (rows->p->view.format == FORMAT_TEXT) {
 		*name++ = line_name(rows, l, true);
 		*name++ = short_verdict(l);
-		*name++ = slots_name(rows, l);
+		if (has_slots(rows))
+			*name++ = slots_name(rows, l);
 		*name++ = flow(rows, l);
 		*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 		*name++ = or_comms(rows, l);
@@ -192,6 +199,7 @@ static void set_keys(struct line_rows *rows)
 {
 	static const char *const text[] = { "line",	 "verdict",  "slots",
 					    "functions", "variable", "container" };
+	static const char *const narrow[] = { "line", "verdict", "functions" };
 	static const char *const all[NAMES_MAX] = {
 		"line",
 		"address",
@@ -211,8 +219,16 @@ static void set_keys(struct line_rows *rows)
 	bool is_text = rows->p->view.format == FORMAT_TEXT;
 	unsigned int width = rows->p->screen->width;
 
-	rows->n_keys = !is_text ? NAMES_MAX : width < USUAL ? 4 : width < WIDE ? 5 : 6;
-	memcpy(rows->key, is_text ? text : all, rows->n_keys * sizeof(*all));
+	rows->n_keys = !is_text		  ? NAMES_MAX
+		       : !has_slots(rows) ? ARRAY_SIZE(narrow)
+		       : width < WIDE	  ? 5
+					  : 6;
+	rows->whole = has_slots(rows) ? 7 : 3; /* all but names */
+	memcpy(rows->key,
+	       !is_text		 ? all
+	       : has_slots(rows) ? text
+				 : narrow,
+	       rows->n_keys * sizeof(*all));
 }
 
 /* Is a listed line shared, or may it be? */
@@ -267,7 +283,8 @@ static void print_text(FILE *f, struct line_rows *rows)
 		return;
 	}
 	line_rows_table(f, rows);
-	fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
+	if (has_slots(rows))
+		fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
 	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
 		char *advice = line_advice(&rows->namer, rows->row[i].l);
 

@@ -12,7 +12,7 @@
 
 /* X(COLUMN, "name", digits, COLUMN_*, value of row `r` with line `l`, "meaning") */
 #define COLUMNS(X)                                                                                \
-	X(CYCLES, "miss_cycles", 0, 0,                                                            \
+	X(CYCLES, "miss_cycles", 0, COLUMN_KEPT,                                                  \
 	  !l->valid || rows->lines->has_period ? l->cycles : (double)NAN,                         \
 	  "latency x ops that a sample represents")                                               \
 	X(LOW, "low", 0, 0, interval_of(rows, l).low,                                             \
@@ -26,7 +26,8 @@
 	X(SHARE_HIGH, "share_high", COLUMN_DIGITS, 0, share_interval_of(rows, l).high,            \
 	  "upper end of it")                                                                      \
 	X(SAMPLES, "samples", 0, COLUMN_OF_SLOT, l->samples, "samples that load or store")        \
-	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_STATES, share(l->hitm_cycles, l->known),         \
+	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_STATES | COLUMN_KEPT,                            \
+	  share(l->hitm_cycles, l->known),                                                        \
 	  "share of the line's miss cycles that loads of modified data cost")                     \
 	X(HITM_CCX, "hitm_ccx", 0, COLUMN_OF_STATES, l->from[LINE_FROM_HITM_CCX],                 \
 	  "loads of data modified in the same complex; before Zen 4, the same node")              \
@@ -179,6 +180,7 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 			      .n_keys = rows->n_keys,
 			      .metric = rows->p->metric,
 			      .usual = usual,
+			      .whole = rows->whole,
 			      .n = rows->n,
 			      .n_rest = rows->n_rest,
 			      .row = xcalloc(rows->n, sizeof(*view.row)) };
@@ -187,6 +189,9 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 		if (line_rows_value(rows, &total, useful[i]) > 0 || useful[i] == TABLE_CPUS ||
 		    useful[i] == TABLE_THREADS)
 			usual[view.n_usual++] = useful[i];
+	while (view.n_kept < view.n_usual &&
+	       column_find(&lines_columns, usual[view.n_kept])->flags & COLUMN_KEPT)
+		view.n_kept++;
 	for (size_t i = 0; i < rows->n; i++)
 		view_row(rows, &rows->row[i], &view.row[i]);
 	view_row(rows, &rest, &view.rest);

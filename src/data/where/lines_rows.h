@@ -23,6 +23,7 @@ struct line_rows {
 	struct line_namer namer;
 	const char *key[NAMES_MAX]; /* headings of names */
 	unsigned int n_keys;
+	unsigned int whole; /* 1 << bits of keys that are cut only after the others */
 	struct line_row *row;
 	size_t n, n_rest, hidden; /* hidden ones are in the rest, too */
 	struct line rest;
