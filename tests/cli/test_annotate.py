@@ -141,6 +141,28 @@ class Annotate(unittest.TestCase):
         self.assertNotIn('without samples', whole)
         self.assertGreater(whole.count(':  nop'), 150)
 
+    def test_head(self):
+        """Two lines before the code: what the samples are, and how many are in the function; the rest with -v."""
+        text = self.annotate(self.file).stdout
+        head, code = text.split('\n\n')[:2]
+        self.assertEqual(len(head.splitlines()), 2, head)
+        self.assertIn(': 46 samples, 34 of them in annotated of make_annotated; lost: ', head.splitlines()[0])
+        self.assertIn('SIMULATED', head.splitlines()[1])
+        self.assertTrue(code.splitlines()[0].endswith('CODE'), code)
+        self.assertRegex(self.annotate(self.file, '--src', 'dram').stdout, r': 46 samples, \d+ selected, 10 of them in')
+        head = self.annotate(self.file, '-v').stdout.split('\n\n')[0]
+        self.assertIn('\nfound     34 samples of ops in it + 9 elsewhere + 3 without an exact address', head)
+        self.assertIn('\nfunction  annotated of ', head)
+
+    def test_stores(self):
+        """A row of stores has no latency; once, the text says why."""
+        hint = '\nstores have no latency (–): IBS measures that of loads only\n'
+        self.assertNotIn('stores have', self.annotate(self.file, env=TEXT).stdout)    # "lock incl" also loads
+        file = os.path.join(self.dir.name, 'lines.ibs')
+        subprocess.run([os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines'), file, 'known'], check=True)
+        self.assertEqual(self.annotate(file, name='count_requests', env=TEXT).stdout.count(hint), 1)
+        self.assertNotIn('stores have', self.annotate(file, name='look_up', env=TEXT).stdout)
+
     def test_hottest(self):
         """Without a function it is the one with most miss cycles, and a recording is known as such."""
         want = self.json(self.file)

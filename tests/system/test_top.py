@@ -465,7 +465,7 @@ class Top(unittest.TestCase):
             path, copy = os.path.join(d, 'a.ibs'), os.path.join(d, 'copy')
             shutil.copy(make, copy)
             subprocess.run([make, path, 'copy', copy], check=True)
-            want = run('annotate', 'annotated', '-i', path, env=dict(os.environ, COLUMNS='80', LC_ALL='C.UTF-8')).stdout
+            want = run('annotate', 'annotated', '-v', '-i', path, env=dict(os.environ, COLUMNS='80', LC_ALL='C.UTF-8')).stdout
             want = want[want.index('function  '):].splitlines()
             t = Terminal([ibscope.IBSCOPE, 'top', '-i', path, '--speed', '1e6', '-d', '0.1', '--by', 'symbol'])
             self.addCleanup(t.close)

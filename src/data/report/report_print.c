@@ -186,8 +186,12 @@ static void print_short(FILE *f, const struct report_head *h)
 		snprintf(selected, sizeof(selected), ", %s selected", count(number, h->selected));
 	snprintf(recordings, sizeof(recordings), "%zu recordings", h->n_parts);
 	utf8_put(f, h->n_parts ? recordings : *h->file ? h->file : "live");
-	fprintf(f, ": %s sample%s%s; lost: ", count(number, samples), text_plural(samples),
-		selected);
+	fprintf(f, ": %s sample%s%s", count(number, samples), text_plural(samples), selected);
+	if (h->shown) {
+		fputs(", ", f);
+		utf8_put(f, h->shown);
+	}
+	fputs("; lost: ", f);
 	print_lost(f, h);
 	fprintf(f, "\n%s%s%s, host ", info->simulated ? "SIMULATED samples: " : "",
 		info->has_cpu ? cpu_generation(&info->cpu) : "processor unknown",

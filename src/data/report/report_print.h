@@ -16,6 +16,7 @@ struct report_head {
 	const char *options;		 /* of the command line, as given */
 	__u64 op_samples, fetch_samples; /* in the file */
 	__u64 selected;
+	const char *shown;		  /* which of those follow, for the first line; NULL: all */
 	__u64 lost_samples, lost_records; /* reported missing; records are of unknown kind */
 	const struct report_head *part;	  /* of several recordings: this is their sum */
 	size_t n_parts;			  /* 0: of one */

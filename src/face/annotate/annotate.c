@@ -148,6 +148,8 @@ static __u64 add_sums(struct annotate_sums *s, const struct annotate *a,
 
 	s->samples++;
 	s->memory += trace_accesses_memory(ev);
+	s->stores += ibs_op_field(op, IBS_OP_FIELD_ST_OP, &yes) && yes &&
+		     ibs_op_field(op, IBS_OP_FIELD_LD_OP, &yes) && !yes;
 	period = report_period(a->opts.info, ev, &unit);
 	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;

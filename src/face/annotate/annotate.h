@@ -22,6 +22,7 @@ struct annotate_sums {
 	struct estimate waits;	      /* of `cycles` */
 	__u64 cached, states;	      /* samples from other caches; those with the line's state */
 	__u64 memory;		      /* samples of loads and stores */
+	__u64 stores;		      /* samples that only store: they have no latency */
 	__u64 accesses, walks;	      /* samples with a known translation; page walks */
 	__u64 branches, mispredicted; /* retired; needs all registers */
 	bool no_period;

@@ -321,27 +321,40 @@ static void put_rows(struct text *t)
 	}
 }
 
-static void put_function(FILE *f, const struct annotate *a)
+static void put_namesakes(FILE *f, const struct annotate *a)
 {
-	const struct annotate_function *fn = &a->function[0];
-	const struct symbol_code *code = &fn->code;
-	char text[256], callers[CALLERS_BYTES];
+	const struct symbol_code *code = &a->function[0].code;
 
-	report_print_line(f, "function  %s of %s, 0x%llx to 0x%llx, %llu bytes", code->name,
-			  code->dso, (ull)code->start, (ull)(code->start + code->size),
-			  (ull)code->size);
 	for (size_t i = 1; i < a->n_functions; i++)
 		report_print_line(f, "also      %s of %s at 0x%llx, %s samples%s", code->name,
 				  a->function[i].code.dso, (ull)a->function[i].code.start,
 				  TEXT_COUNT(a->function[i].total.samples),
 				  a->function[i].code.object != code->object ? "; --object chooses"
 									     : "");
+}
+
+static void put_callers_line(FILE *f, const struct annotate *a)
+{
+	char callers[CALLERS_BYTES];
+
+	if (!a->function[0].n_callers)
+		return;
+	annotate_callers(a, callers, sizeof(callers));
+	report_print_line(f, "called by %s", callers);
+}
+
+static void put_function(FILE *f, const struct annotate *a)
+{
+	const struct symbol_code *code = &a->function[0].code;
+	char text[256];
+
+	report_print_line(f, "function  %s of %s, 0x%llx to 0x%llx, %llu bytes", code->name,
+			  code->dso, (ull)code->start, (ull)(code->start + code->size),
+			  (ull)code->size);
+	put_namesakes(f, a);
 	annotate_attribution(a, text, sizeof(text));
 	fprintf(f, "found     %s\n", text);
-	if (fn->n_callers) {
-		annotate_callers(a, callers, sizeof(callers));
-		report_print_line(f, "called by %s", callers);
-	}
+	put_callers_line(f, a);
 }
 
 static const struct annotate_row *hottest_of(const struct annotate *a)
@@ -374,7 +387,15 @@ static void put_trust(struct text *t)
 	fprintf(t->f, "\n95%% interval of the highest share: %s to %s\n", low, high);
 }
 
-void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
+/* Once, where the table has stores. */
+static void put_stores(const struct text *t)
+{
+	if (total_of(t->a)->stores)
+		fprintf(t->f, "\nstores have no latency (%s): IBS measures that of loads only\n",
+			t->p->screen->utf8 ? "–" : "-");
+}
+
+static void put_code_table(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
 	struct text t = { .f = f,
 			  .p = p,
@@ -384,14 +405,39 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 
 	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), TABLE_INSTRUCTION_CYCLES));
 	choose_columns(&t);
-	put_function(f, a);
 	put_heading(&t);
 	put_rows(&t);
 	put_line(&t, total_of(a), "total", true);
 	put_trust(&t);
+	put_stores(&t);
 	type_kinds_print(f, a->types);
 	source_warn(&t.sources);
 	source_free(&t.sources);
+}
+
+void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	put_function(f, a);
+	put_code_table(f, p, a);
+}
+
+/* In two lines, with those of its name elsewhere; what called it is below. */
+static void print_short(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	const struct symbol_code *code = &a->function[0].code;
+	struct report_head head = *p->head;
+	char *shown = xasprintf("%s of them in %s of %s", TEXT_COUNT(total_of(a)->samples),
+				code->name, last_part(code->dso));
+
+	head.shown = shown;
+	report_print_head(f, &head, a->opts.metric);
+	free(shown);
+	put_namesakes(f, a);
+	put_code_table(f, p, a);
+	if (a->function[0].n_callers) {
+		fputc('\n', f);
+		put_callers_line(f, a);
+	}
 }
 
 /* Suggest what shows more of the data that the hottest instruction waits for. */
@@ -407,8 +453,12 @@ static void print_next(FILE *f, const struct annotate_print *p, const struct ann
 
 void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
-	report_print_head(f, p->head, a->opts.metric);
-	annotate_print_function(f, p, a);
+	if (log_is_verbose()) {
+		report_print_head(f, p->head, a->opts.metric);
+		annotate_print_function(f, p, a);
+	} else {
+		print_short(f, p, a);
+	}
 	print_next(f, p, hottest_of(a));
 }
 
