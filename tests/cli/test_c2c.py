@@ -27,8 +27,8 @@ CACHES = ('l3', 'local-cache', 'near-cache', 'remote-cache')
 
 USAGE = [
     (['FILE', 'FILE'], 'one recording'),
-    (['FILE', '--line', 'main'], "'main'"),
     (['FILE', '--line', '-1'], 'hexadecimal'),
+    (['FILE', '--line', '0xmain'], "'0xmain': must be hexadecimal, as in 0x7f0012345640, or the name of a variable"),
     (['FILE', '--line', ''], 'hexadecimal'),
     (['FILE', '--sort', 'verdict'], 'must be one of miss_cycles'),
     (['FILE', '--columns', 'stores,hits'], "'hits'"),
@@ -41,7 +41,7 @@ USAGE = [
     (['FILE', '--op', 'load'], 'store'),
     (['FILE', '--filter', 'pid == 1 && mem_lvl == l3'], "'mem_lvl'"),
     (['FILE', '--tlb', 'walk'], 'may drop'),
-    (['--live', '--line', 'main'], "'main'"),
+    (['--live', '--line', '0xmain'], "'0xmain'"),
     (['--live', '--csv', '--json'], 'exclude each other'),
     (['--live', '--min-lat', '100'], 'drops all stores'),
     (['--live', '--src', 'dram'], 'l1, l2 and unknown'),
@@ -57,7 +57,9 @@ USAGE = [
 FAILED = [
     (['/no/such/file'], '/no/such/file'),
     (['/dev/null'], 'empty'),
-    (['FILE', '--line', 'dead00'], '0xdead00'),
+    (['FILE', '--line', 'dead00'], 'no sample is in the line of 0xdead00'),
+    (['FILE', '--line', 'main'], "no sample is in a line with a variable 'main'; `ibscope c2c --all` lists"),
+    (['FILE', '--line', '[unmapped]'], "'[unmapped]' is in 15 lines: 0x100000000, "),
     (['FILE', '--cgroup', '/not/there'], '/not/there'),
 ]
 # what a file says it was recorded with; None: not refused
@@ -253,13 +255,16 @@ class C2c(unittest.TestCase):
             self.assertRegex(table, r'\n0x1000001c0 +both .* 30.0 M +100.0%')
             self.assertRegex(table, r'\n0x100000080 +read-only ')
             self.assertEqual('\nslots     of 8 bytes' in text, ' SLOTS ' in table)
+            advice = text[text.index('\n0x1000001c0: '):]
+            self.assertLessEqual(max(map(len, advice.splitlines())), width, text)
             self.assertIn('SIMULATED', text)
             self.assertIn('1 page moved', text)
         self.assertIn('HITM NEAR', text)
-        self.assertIn('0x100000000: move offset 0 (written by count_requests) and offset 8 (written by count_errors) '
-                      'to lines', text)
-        self.assertIn('0x100000040: write offset 16 less often (written by take_lock)', text)
-        self.assertIn('0x1000001c0: move offset 0 (written by take_lock) and offset 32 (read by look_up)', text)
+        advice = re.sub(r' at make_lines\.c:\d+', ' at LINE', re.sub(r'\n  ', ' ', advice))
+        self.assertIn('0x100000000: move offset 0 (written by count_requests at LINE) and offset 8 '
+                      '(written by count_errors at LINE) to lines', advice)
+        self.assertIn('0x100000040: write offset 16 less often (written by take_lock at LINE)', advice)
+        self.assertIn('0x1000001c0: move offset 0 (written by take_lock at LINE) and offset 32 (read by look_up at LINE)', advice)
         top = self.c2c(self.file, '--top', '2', '--sort', 'stores', '--columns', 'stores').stdout
         self.assertRegex(top, r'\nother \(\d+\) ')
 

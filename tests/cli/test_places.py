@@ -98,13 +98,15 @@ class Places(unittest.TestCase):
             ('places_a', 'places_b'): {0: field('places_a'), 16: field('places_b')},
             ('places_lock',): {24: field('places_lock+24', 80)},
             ('[heap]',): {0: field('[heap]'), 8: field('[heap]')}})
-        for key, says in ((('places_shared',), 'offset 8 (places_shared+8, written by access_memory)'),
-                          (('places_a', 'places_b'), 'offset 0 (places_a, written by access_memory) and offset 16 '
-                           '(places_b, written by'),
-                          (('places_lock',), 'offset 24 less often (places_lock+24, written'),
-                          (('[heap]',), 'offset 0 (written by access_memory) and')):
+        for key, says in ((('places_shared',), '`places_shared.errors` (offset 8, written by access_memory at make_places.c:'),
+                          (('places_a', 'places_b'), '`places_a` (offset 0, written by access_memory at '),
+                          (('places_lock',), 'write `places_lock[].errors` less often (offset 24, written by access_memory at '),
+                          (('[heap]',), 'offset 0 (written by access_memory at ')):
             self.assertIn(says, got[key][1]['advice'])
         line = got['places_lock',][1]['line']
+        for name in 'places_lock', 'places_b', '[heap]':    # the only lines with them
+            p = run('c2c', file, '--line', name, '--json')
+            self.assertIn(name, [v['name'] for v in json.loads(p.stdout)['line']['variables']])
         text = run('c2c', file, '--line', line).stdout
         self.assertRegex(text, r'(?m)^24 +8 +store +places_lock\+24 +access_memory ')
         self.assertIn('data      80 samples = 80 variable', text)

@@ -37,10 +37,13 @@ static int set_line(void *ctx, const char *arg, struct err *err)
 	errno = 0;
 	p->line = strtoull(arg, &end, 16);
 	p->has_line = true;
-	if (errno || end == arg || *end || strchr("+- ", *arg))
+	/* a variable may be called "add" */
+	p->variable = strncmp(arg, "0x", 2) ? arg : NULL;
+	p->is_address = !errno && end > arg && !*end && !strchr("+- ", *arg);
+	if (!p->is_address && (!p->variable || strchr("+- ", *arg)))
 		return err_set(err, -EINVAL,
 			       "--line: invalid address '%s': must be hexadecimal, as in "
-			       "0x7f0012345640",
+			       "0x7f0012345640, or the name of a variable",
 			       arg);
 	return 0;
 }
@@ -50,7 +53,9 @@ static const struct option_row c2c_options[] = {
 	{ "control", 0, "PATH",
 	  "the lines of a collector with --hot-lines, such as that of " CONTROL_PATH "; root only",
 	  OPTION_WORD(struct cmd, control) },
-	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
+	{ "line", 0, "LINE",
+	  "print one line, by its address or a variable in it: its bytes, and who accesses which",
+	  set_line },
 	{ "all", 0, NULL, "text: also list lines of one thread or CPU",
 	  OPTION_FLAG(struct cmd, print.all) },
 	{ "feed", 0, "LIST", "with --live, " LIVE_LINES_FEED_HELP, set_feed },

@@ -28,34 +28,6 @@ static double cost_of(const struct lines *lines, const struct line *l)
 	return lines->total.hitm_cycles ? l->hitm_cycles : l->cycles;
 }
 
-/* The field of a variable, or NULL. */
-static const char *field_of(struct line_rows *rows, const struct line_access *a)
-{
-	struct type_access type = { 0 };
-	struct data_place place;
-
-	line_namer_place(&rows->namer, a, &place);
-	if (!place.variable)
-		return NULL;
-	symbols_type(rows->p->symbols, rows->p->tasks, a->tgid, NULL, &place, a->width, a->first,
-		     &type);
-	return type.field;
-}
-
-static const struct line_access *most_used(const struct line *l, unsigned int slot)
-{
-	const struct line_access *best = NULL;
-
-	for (size_t i = 0; i < l->n_access; i++) {
-		const struct line_access *a = &l->access[i];
-
-		if (line_access_slots(a) >> slot & 1 && !(a->kind & LINE_PREFETCH) &&
-		    (!best || a->samples > best->samples))
-			best = a;
-	}
-	return best;
-}
-
 /* The one with most samples, or NULL. */
 static const char *variable_of(struct line_rows *rows, const struct line *l)
 {
@@ -75,11 +47,11 @@ static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
 	unsigned int at[FIELDS_MAX], n = 0, known = 0;
 
 	for (unsigned int s = 0; s < LINE_SLOTS && n < FIELDS_MAX; s++) {
-		const struct line_access *a = most_used(l, s);
+		struct line_field field;
 
-		if (!a)
+		if (!line_slot_field(&rows->namer, l, s, &field))
 			continue;
-		name[n] = field_of(rows, a);
+		name[n] = field.field;
 		known += name[n] != NULL;
 		at[n++] = s * SLOT_BYTES;
 	}
@@ -154,6 +126,25 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 		fprintf(f, "%s line%s of one thread or CPU %s not listed (--all).\n",
 			TEXT_COUNT(rows->hidden), rows->hidden > 1 ? "s" : "",
 			rows->hidden > 1 ? "are" : "is");
+}
+
+void line_rows_advice(FILE *f, struct line_rows *rows, const struct line *l, const char *label,
+		      unsigned int indent)
+{
+	char *advice = line_advice(&rows->namer, l), *line, *text;
+	size_t size;
+	FILE *printable;
+
+	if (!advice)
+		return;
+	line = xasprintf("%s%s", label, advice);
+	printable = xmemopen(&text, &size);
+	utf8_put(printable, line);
+	xmemclose(printable);
+	screen_wrap(f, text, indent, rows->p->screen->width);
+	free(text);
+	free(line);
+	free(advice);
 }
 
 void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l)

@@ -7,6 +7,7 @@
 #define OTHERS_MAX 4   /* virtual addresses that are named */
 #define WIDE	   120 /* columns of the screen from which a single container is shown */
 #define CONTAINER  6   /* key */
+#define CANDIDATES 5   /* lines of a variable that an error names */
 
 /* An access with the names that identify its row. */
 struct named {
@@ -211,20 +212,15 @@ static void print_slots(FILE *f, const struct line_rows *rows, const struct line
 
 static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	char *advice;
-
 	line_rows_head(f, rows);
 	if (!l)
 		return;
-	advice = line_advice(&rows->namer, l);
 	fprintf(f, "\nline      0x%llx, %s%s\n", (unsigned long long)l->address,
 		l->physical ? "physical" : "virtual", l->moved ? "; its page moved" : "");
 	if (l->physical)
 		print_virtual(f, l);
 	fprintf(f, "verdict   %s%s\n", l->likely ? "likely " : "", line_verdict_name(l->verdict));
-	if (advice)
-		report_print_line(f, "advice    %s", advice);
-	free(advice);
+	line_rows_advice(f, rows, l, "advice    ", 10);
 	print_offsets(f);
 	if (rows->lines->hot.tables) {
 		print_slots(f, rows, l);
@@ -308,27 +304,83 @@ static const struct line *find(const struct lines *lines, __u64 address)
 	return best;
 }
 
+static bool has_variable(struct line_namer *n, const struct line *l, const char *variable)
+{
+	for (size_t i = 0; i < l->n_access; i++) {
+		const char *mangled,
+			*name = line_namer_of(n, LINE_VARIABLE, &l->access[i], &mangled);
+
+		if (name && (!strcmp(name, variable) || (mangled && !strcmp(mangled, variable))))
+			return true;
+	}
+	return false;
+}
+
+/* The line with a variable; NULL with @err if several have it. */
+static const struct line *find_variable(const struct lines_print *p, const struct lines *lines,
+					struct err *err)
+{
+	struct line_namer namer = { .tasks = p->tasks, .symbols = p->symbols };
+	const struct line *found = NULL;
+	char list[CANDIDATES * 24] = "";
+	size_t n = 0, at = 0;
+
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct line *l = &lines->line[i];
+
+		if ((!l->physical && !l->virtual) || !has_variable(&namer, l, p->variable))
+			continue;
+		found = l;
+		if (n++ < CANDIDATES)
+			at += snprintf(list + at, sizeof(list) - at, "%s0x%llx", at ? ", " : "",
+				       (unsigned long long)l->address);
+	}
+	line_namer_free(&namer);
+	if (n < 2)
+		return found;
+	err_set(err, -ENOENT, "--line: '%s' is in %zu lines: %s%s; give an address", p->variable, n,
+		list, n > CANDIDATES ? ", ..." : "");
+	return NULL;
+}
+
+static int missing(const struct lines_print *p, const struct lines *lines, struct err *err)
+{
+	char what[256];
+
+	if (lines->hot.tables && !lines->n)
+		return err_set(err, -ENOENT,
+			       "--line: no line was accessed often enough to be kept; take longer, "
+			       "or record it with `ibscope record`");
+	if (p->is_address)
+		snprintf(what, sizeof(what), "the line of 0x%llx", (unsigned long long)p->line);
+	else
+		snprintf(what, sizeof(what), "a line with a variable '%.200s'", p->variable);
+	if (lines->hot.tables)
+		return err_set(err, -ENOENT,
+			       "--line: %s is not among the %zu hottest lines, the "
+			       "only ones with details; record it with `ibscope record`",
+			       what, lines->n);
+	return err_set(err, -ENOENT, "--line: no sample is in %s%s", what,
+		       p->is_address ? "" : "; `ibscope c2c --all` lists variables and addresses");
+}
+
 /* Only one line. */
 static int print_one(FILE *f, const struct lines_print *p, const struct lines *lines,
 		     struct err *err)
 {
-	const unsigned long long address = p->line;
-	const struct line *l = find(lines, address);
-	struct line_rows rows = line_rows_new(p, lines, l ? l->n_access : 0);
+	const struct line *l = p->is_address ? find(lines, p->line) : NULL;
+	struct line_rows rows;
 
+	*err->text = 0;
+	if (!l && p->variable)
+		l = find_variable(p, lines, err);
+	if (!l && *err->text)
+		return -ENOENT;
+	rows = line_rows_new(p, lines, l ? l->n_access : 0);
 	if (l || lines->hot.tables)
 		print_detail(f, &rows, l);
 	line_rows_free(&rows);
-	if (!l && lines->hot.tables && !lines->n)
-		return err_set(err, -ENOENT,
-			       "--line: no line was accessed often enough to be kept; take longer, "
-			       "or record it with `ibscope record`");
-	if (!l && lines->hot.tables)
-		return err_set(err, -ENOENT,
-			       "--line: the line of 0x%llx is not among the %zu hottest lines, the "
-			       "only ones with details; record it with `ibscope record`",
-			       address, lines->n);
-	return l ? 0 : err_set(err, -ENOENT, "--line: no sample is in the line of 0x%llx", address);
+	return l ? 0 : missing(p, lines, err);
 }
 
 int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err)

@@ -286,13 +286,15 @@ static void print_text(FILE *f, struct line_rows *rows)
 	if (has_slots(rows))
 		fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
 	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
-		char *advice = line_advice(&rows->namer, rows->row[i].l);
+		const struct line *l = rows->row[i].l;
+		char label[64];
 
-		if (advice && !n++)
+		if (l->verdict < LINE_VERDICT_FALSE)
+			continue;
+		if (!n++)
 			fputc('\n', f);
-		if (advice)
-			report_print_line(f, "%s: %s", rows->row[i].name[0], advice);
-		free(advice);
+		snprintf(label, sizeof(label), "%s: ", rows->row[i].name[0]);
+		line_rows_advice(f, rows, l, label, 2);
 	}
 	print_next(f, rows);
 }

@@ -63,6 +63,16 @@ void line_namer_free(struct line_namer *n);
 void line_tally(struct line_namer *n, const struct line *l, enum line_name what, unsigned int kinds,
 		unsigned int slots, struct line_tally *out);
 
+/* What most samples of a slot access. */
+struct line_field {
+	const char *variable, *type, *field; /* NULL: not known */
+	bool element;			     /* of an array, but not the first one */
+};
+
+/* Return: false if no sample is of the slot. */
+bool line_slot_field(struct line_namer *n, const struct line *l, unsigned int slot,
+		     struct line_field *out);
+
 /* A line of advice, or NULL if there is nothing to do. The caller frees it. */
 char *line_advice(struct line_namer *n, const struct line *l);
 

@@ -22,7 +22,9 @@ struct lines_print {
 	struct view_opts view;
 	bool all; /* in text, print lines of one thread or CPU, too */
 	bool has_line;
-	__u64 line; /* with has_line: print the line with this physical, or else virtual, address */
+	bool is_address; /* with has_line: print the line with this physical, or else virtual, address */
+	__u64 line;
+	const char *variable; /* or else the one with this variable; NULL: none */
 };
 
 /**
@@ -39,7 +41,7 @@ struct lines_print {
  * the line itself as `line`, too. Of lines of lines_add_window() slots take the place of bytes, and what
  * the tables of the kernel have of the whole line alone is missing from the rows.
  *
- * Return: 0, or -ENOENT with @err if no sample is of that line. Of lines of lines_add_window(), which may
+ * Return: 0, or -ENOENT with @err if no sample is of that line, or several lines have that variable. Of lines of lines_add_window(), which may
  * come again, CSV and JSON (`line` is null) are printed in this case, too, without rows.
  */
 int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err);

@@ -52,6 +52,9 @@ void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line 
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 /* Sentences: what is shared, and what it costs. */
 void line_rows_answer(FILE *f, struct line_rows *rows);
+/* Advice about the line, if there is any, wrapped. */
+void line_rows_advice(FILE *f, struct line_rows *rows, const struct line *l, const char *label,
+		      unsigned int indent);
 /* Print all lines, as lines_print() does. */
 void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines);
 
