@@ -521,7 +521,8 @@ class Lines(Page):
 
 class Colours(unittest.TestCase):
     """Each source has a colour of its own, also for people who see fewer of them."""
-    SAME = {'pmem': 'cxl', 'remote-pmem': 'remote-cxl', 'local-cache': 'l3'}    # hardly ever in one recording
+    SAME = {'pmem': 'cxl', 'remote-pmem': 'remote-cxl', 'local-cache': 'l3', 'peer': 'io', 'uncached': 'io'}    # hardly ever in one recording
+    SMALL = {'l1', 'io', 'mab', 'unknown', 'none'}    # few miss cycles: for eyes that see fewer colours, nearer to the others
     # Machado et al. 2009: protanopia, deuteranopia, tritanopia
     EYES = (((1, 0, 0), (0, 1, 0), (0, 0, 1)),
             ((.152286, 1.052583, -.204868), (.114503, .786281, .099216), (-.003882, -.048116, 1.051998)),
@@ -548,8 +549,10 @@ class Colours(unittest.TestCase):
         of = {name: m[2] for m in re.finditer(r'((?:\.src-[\w-]+(?:, )?)+) \{ fill: var\(--([\w-]+)\)', style)
               for name in re.findall(r'src-([\w-]+)', m[1])}
         self.assertEqual({name: of[name] for name in self.SAME}, {name: of[same] for name, same in self.SAME.items()})
-        sources = [s for s in of if s not in self.SAME and of[s] not in ('other', 'l1')]
-        self.assertIn('remote-cxl', sources)
+        sources = [s for s in of if s not in self.SAME]
+        with open(os.path.join(os.path.dirname(__file__), '../../include/ibscope/op.h'), encoding='utf-8') as f:
+            table = re.search(r'#define IBS_SRC_TABLE.*?\n\n', f.read(), re.S).group()
+        self.assertEqual(set(of), set(re.findall(r'X\(\w+, "([\w-]+)"', table)))
         for theme in 0, 1:
             plot = sum(a * b for a, b in zip((.2126, .7152, .0722), self.linear(variables['plot'][theme])))
             for i, a in enumerate(sources):
@@ -559,8 +562,9 @@ class Colours(unittest.TestCase):
                 for b in sources[i + 1:]:
                     two = self.linear(variables[of[b]][theme])
                     for eye in self.EYES:
+                        least = 6.4 if self.SMALL & {a, b} and eye is not self.EYES[0] else 9.5
                         seen = [self.lab([min(1, max(0, sum(x * y for x, y in zip(row, c)))) for row in eye]) for c in (one, two)]
-                        self.assertGreaterEqual(100 * math.dist(*seen), 9.5, (a, b, theme, eye))
+                        self.assertGreaterEqual(100 * math.dist(*seen), least, (a, b, theme, eye))
 
 
 class Errors(unittest.TestCase):
