@@ -119,6 +119,39 @@ class Seen(test_exporter.Collected):
                 self.assertNotIn('of their own', text)
                 self.assertRegex(text, r'The last \d')
 
+    @test_exporter.needs('chromium')
+    def test_page_of_ended_groups(self):
+        """They keep their names; those that never had one are one row."""
+        e = self.start(test_exporter.Exporter)
+        got = {}
+
+        def kept():
+            got.update(json.loads(e.get('/api/history.json')[2]))
+            return any(i.get('groups') for i in got['intervals'])
+        self.until(kept)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'groups_displaced': 0, 'start_s': 1}
+        d.pop('fetch')
+        [old, *_] = [i for i in got['intervals'] if i.get('groups')]
+        row = old['groups'][0]
+        names = {'/here': '/here', '/gone/db': '/gone/db (ended)', '#77': None, '#78': None, 'other': 'other'}
+        old['names'] = [{'id': n, 'cgroup': name} for n, name in enumerate(names, 1)]
+        old['groups'] = [{**row, 'id': n} for n in range(1, len(names) + 1)]
+        old.pop('fetch')
+        got['intervals'] = [old, {**old, 'number': old['number'] + 1, 'begin_s': old['end_s'], 'end_s': 2 * old['end_s'] - old['begin_s'], 'names': []}]
+        d['containers'] = [{'cgroup': '/here', 'tlb': d['containers'][0]['tlb'], 'sources': {}}]
+        for displaced, says in (0, ' (ended)'), (1, ' (ended or in other)'):
+            d['groups_displaced'] = displaced
+            dom = self.dom(self.serve_page(e.get('/')[2].encode(), d, got))
+            rows = re.findall(r'<tr data-samples="(\d+)"[^>]*><td><button class="name[^"]*" title="([^"]*)"', dom)
+            want = [name.replace(' (ended)', says) for name in names.values() if name] + ['unnamed (2)']
+            self.assertEqual(sorted(name for _, name in rows), sorted(want))
+            count = {name: int(n) for n, name in rows}
+            self.assertEqual(count['unnamed (2)'], 2 * count['/here'])
+            self.assertIn('Unnamed are groups that were gone', dom)
+            self.assertNotRegex(dom, '>[^<]*#7[78]')
+        d['start_s'] = 1e10    # the counters are younger than the history
+        self.assertIn('title="/gone/db"', self.dom(self.serve_page(e.get('/')[2].encode(), d, got)))
+
     def serve_page(self, page, d, history=None):
         """Serve the page with snapshot @d, which may change or be a function."""
         class Handler(http.server.BaseHTTPRequestHandler):

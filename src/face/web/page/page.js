@@ -15,6 +15,20 @@ const keyOf = c => JSON.stringify(['namespace', 'pod', 'container', 'cgroup', ..
 const workload = c => [c.namespace, c.pod, c.container].filter(p => p).join('/') || c.cgroup;
 const title = c => [workload(c), ...OTHERS.filter(k => c[k] !== undefined).map(k => `${k} ${c[k]}`)].filter(p => p).join(', ') || 'all';
 
+/* A cgroup that was gone, or counted, before the collector had read its name. */
+const isUnnamed = c => /^#\d+$/.test(workload(c)), UNNAMED = 'unnamed';
+/*
+ * The row that a group is in, and its name. Groups that the counters no longer have ended, or made room for busier ones; of
+ * those before the counters began nothing is known.
+ */
+function rowOf() {
+	const d = frozen || latest, known = d.alive && !(past.on && span()[0] < d.start_s - past.offset), lives = known && new Set([d, fetchesOf(d)].flatMap(e => e?.containers || []).map(keyOf));
+	return c => {
+		const key = keyOf(c), gone = lives && !lives.has(key) && c.cgroup !== 'other';
+		return isUnnamed(c) ? { key: UNNAMED, own: key, name: UNNAMED } : { key, own: key, name: title(c) + (!gone ? '' : d.groups_displaced ? ' (ended or in other)' : ' (ended)') };
+	};
+}
+
 let latest = null, frozen = null, chosen = null, source = null, sortColumn = 'cycles', sortDown = true;
 const intervals = []; /* { begin, end, containers, fetches }: counts between two readings */
 
@@ -71,14 +85,18 @@ function addTo(sum, c) {
 	sum.walks += c.tlb.l2_miss_ops;
 }
 function groups(parts) {
-	const all = new Map();
+	const all = new Map(), row = rowOf();
 	for (const part of parts)
 		for (const c of part) {
-			let g = all.get(keyOf(c));
+			const { key, own, name } = row(c);
+			let g = all.get(key);
 			if (!g)
-				all.set(keyOf(c), g = { c, key: keyOf(c), name: title(c), sum: sums() });
+				all.set(key, g = { c, key, keys: new Set(), name, sum: sums() });
+			g.keys.add(own);
 			addTo(g.sum, c);
 		}
+	for (const g of all.values())
+		g.name += g.key === UNNAMED ? ` (${g.keys.size})` : '';
 	return [...all.values()].filter(g => g.sum.samples);
 }
 const cyclesOf = c => Object.entries(c.sources).reduce((n, [name, s]) => n + (source === null || D.sources[source] === name ? missCycles(s) : 0), 0);
@@ -134,15 +152,15 @@ function drawTable(w) {
 					g.sum[key].forEach((v, i) => sum[key][i] += v);
 		return sum;
 	};
-	const body = shown.map(g => add(nameOf(g.name, 'button', { 'aria-pressed': g.key === chosen, 'data-key': g.key }), g.sum, new Set([g.key]),
+	const body = shown.map(g => add(nameOf(g.name, 'button', { 'aria-pressed': g.key === chosen, 'data-key': g.key }), g.sum, g.keys,
 		{ class: 'pick', 'aria-current': g.key === chosen ? 'true' : null, on: { click: () => { chosen = g.key; draw(); } } }));
 	if (rest.length)
-		body.push(add(`other (${rest.length})`, merged(rest), new Set(rest.map(g => g.key)), {}));
+		body.push(add(`other (${rest.length})`, merged(rest), new Set(rest.flatMap(g => [...g.keys])), {}));
 	if (list.length)
 		body.push(add('Total', merged(list), null, { class: 'total' }));
 	table.querySelector('tbody').replaceChildren(...body);
 	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
-	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. Memory is DRAM, CXL and persistent memory of any node. p50 and p99 are latencies of ${className().toLowerCase()} ` +
+	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + (list.some(g => g.key === UNNAMED) ? ' Unnamed are groups that were gone, or first seen, before their names were read.' : '') + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. Memory is DRAM, CXL and persistent memory of any node. p50 and p99 are latencies of ${className().toLowerCase()} ` +
 		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale.' + (w.before ? ` Change is against the ${time(w.before.seconds)} before; ~ is within the noise of sampling.` : '');
 	return list.find(g => g.key === chosen);
 }
@@ -155,10 +173,10 @@ function sortBy(key) {
 /* Latency over the same time as the trends, log scale, coloured by miss cycles. */
 function drawHeat(g) {
 	const holder = id('heat'), width = Math.max(280, holder.clientWidth), left = 42, top = 6, height = 216, w = width - left - 8, [begin, end] = span();
-	const list = within(begin, end).map(i => ({ ...i, c: i.containers.find(c => (c.key ||= keyOf(c)) === g.key) }));
+	const list = within(begin, end).map(i => ({ ...i, of: i.containers.filter(c => g.keys.has(c.key ||= keyOf(c))) }));
 	const heat = list.map(i => {
 		const column = new Float64Array(L);
-		for (const [name, s] of Object.entries(i.c?.sources || {})) {
+		for (const [name, s] of i.of.flatMap(c => Object.entries(c.sources))) {
 			if (source !== null && name !== D.sources[source])
 				continue;
 			/* weight buckets by their edges, scaled so that they add up to the known total */
@@ -200,7 +218,7 @@ function drawChosen(g, w) {
 	if (!g)
 		return;
 	id('chosen-h').replaceChildren(nameOf(g.name, 'span'));
-	id('path').textContent = g.c.cgroup && g.c.cgroup !== workload(g.c) ? g.c.cgroup : '';
+	id('path').textContent = g.key !== UNNAMED && g.c.cgroup && g.c.cgroup !== workload(g.c) ? g.c.cgroup : '';
 	drawHeat(g);
 	const scale = scaleOf(Math.max(...g.sum.source, 0) / w.seconds), max = Math.max(...g.sum.source, 1e-9);
 	id('sources-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
@@ -241,8 +259,11 @@ function drawFetches(d) {
 		to.walks += c.tlb.l2_miss_ops;
 		return to;
 	};
-	for (const c of w.parts.flat())
-		all.set(keyOf(c), add(all.get(keyOf(c)) || { ...zero(), name: title(c), path: c.cgroup || '' }, c));
+	const row = rowOf();
+	for (const c of w.parts.flat()) {
+		const { key, name } = row(c);
+		all.set(key, add(all.get(key) || { ...zero(), name, path: c.cgroup || '' }, c));
+	}
 	const total = w.parts.flat().reduce(add, { ...zero(), name: 'Total' }), scale = scaleOf(total.n / w.seconds);
 	const some = [...all.values()].sort((a, b) => b.n - a.n).filter(g => g.samples);
 	const list = some.filter(g => !want || (g.name + ' ' + g.path).toLowerCase().includes(want)).slice(0, ROWS), rest = some.filter(g => !list.includes(g));
