@@ -246,6 +246,23 @@ class Diff(unittest.TestCase):
                     sums = next(x.split() for x in lines if x.startswith('sum '))
                     self.assertEqual(sums[-1], '100%')
 
+    def test_points(self):
+        """What points are is said wherever there are some, and what the rest is."""
+        self.write('ONE', counts(20, 2, {**USUAL, 'dram': (20, 600)}))
+        says = '1 point is 1 % of the first value. ~: causes that are within noise one by one.'
+        text = self.diff('COUNTS', 'ONE')
+        self.assertEqual(text.count('~ everything else'), 1)
+        self.assertIn(f'\n{says}\n', text)
+        self.assertNotIn('1 point', self.diff('COUNTS', 'COUNTS'))
+        page = os.path.join(self.dir, 'points.html')
+        self.diff('COUNTS', 'ONE', '--html', page)
+        with open(page, encoding='utf-8') as f:
+            self.assertIn(f'<li>{says}</li>', f.read())
+        self.write('MANY', counts(20, 2, {name: (2 * n, 2 * latency) for name, (n, latency) in USUAL.items()}))
+        text = self.diff('COUNTS', 'MANY')
+        self.assertRegex(text, r'points  everything else\n')
+        self.assertRegex(text, r'\n1 point is 1 % of the first value\. Everything else: smaller causes, and noise\.\n')
+
     def test_where(self):
         """The container that changed, and not the other."""
         usual = lambda r: {'container': r.choice(('web', 'db'))}  # noqa: E731

@@ -2,7 +2,6 @@
 /* A comparison as text: a sentence that answers, then the table that proves it. */
 #include "diff_private.h"
 
-#include "base/text.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -13,86 +12,12 @@
 #define ROWS_PIPE 20
 #define ROWS_MIN  5
 #define LINES	  24 /* of a screen, besides the rows of the last table */
-#define POINTS	  2  /* causes in the sentence */
 #define BAR	  15
 #define NAME_MIN  12
 #define BAR_FROM  96 /* columns of a screen with bars */
 
-/* --- numbers */
-
 #define NUMBER DIFF_NUMBER
 #define SIGNED DIFF_SIGNED
-
-double diff_scale(const struct diff *d)
-{
-	return d->per == DIFF_PER_OPS ? 1000 : 1;
-}
-
-static const char *minus(const struct screen *s)
-{
-	return s->utf8 ? "−" : "-";
-}
-
-static void plain(const struct screen *s, double v, char *buf)
-{
-	if (fabs(v) >= 1e6) {
-		screen_scaled(s, fabs(v), screen_unit(fabs(v)), buf, NUMBER);
-		return;
-	}
-	if (fabs(v) >= 100)
-		screen_count(s, fabs(v), buf, NUMBER);
-	else
-		snprintf(buf, NUMBER, "%.*f", fabs(v) < 1 ? 2 : 1, fabs(v));
-}
-
-const char *diff_number(const struct screen *s, double v, char buf[NUMBER])
-{
-	if (isnan(v))
-		snprintf(buf, NUMBER, "%s", s->utf8 ? "–" : "-");
-	else
-		plain(s, v, buf);
-	return buf;
-}
-
-const char *diff_signed(const struct screen *s, double v, char buf[SIGNED])
-{
-	char digits[NUMBER];
-
-	plain(s, v, digits);
-	snprintf(buf, SIGNED, "%s%s", v <= -.005 ? minus(s) : "+", digits);
-	return buf;
-}
-
-static const char *percent(const struct screen *s, double ratio, char *buf)
-{
-	snprintf(buf, NUMBER, "%s%.*f %%", ratio < 0 ? minus(s) : "+", fabs(ratio) < .1 ? 1 : 0,
-		 fabs(ratio) * 100);
-	return buf;
-}
-
-/* A change in percent, and half of its interval to as many decimals. */
-static const char *percent_range(const struct screen *s, double ratio, double half, char *buf)
-{
-	const int decimals = fabs(ratio) < .1 || half < .1;
-
-	snprintf(buf, 2 * NUMBER, "%s%.*f %% %s %.*f %%", ratio < 0 ? minus(s) : "+", decimals,
-		 fabs(ratio) * 100, s->utf8 ? "±" : "+-", decimals, half * 100);
-	return buf;
-}
-
-/* Print with names that others chose. */
-__attribute__((format(printf, 2, 3))) static void put(FILE *f, const char *fmt, ...)
-{
-	va_list ap;
-	char *text;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		out_of_memory();
-	va_end(ap);
-	utf8_put(f, text);
-	free(text);
-}
 
 /* --- a table of cells */
 
@@ -200,172 +125,6 @@ static void grid_print(FILE *f, struct grid *g)
 	free(g->line);
 }
 
-/* --- sentences */
-
-void diff_put_side(FILE *f, const struct screen *s, const struct diff_about *a, char name,
-		   const struct compare_side_sum *sum, size_t width)
-{
-	const size_t columns = screen_columns(a->file);
-	char samples[NUMBER];
-
-	screen_count(s, sum->samples, samples, sizeof(samples));
-	fprintf(f, "%c  ", name);
-	put(f, "%s", a->file);
-	fprintf(f, "%*s", columns < width ? (int)(width - columns) : 0, "");
-	if (a->selection)
-		put(f, "  '%s'", a->selection);
-	fputs("  ", f);
-	if (a->simulated)
-		fputs("SIMULATED, ", f);
-	if (*a->host)
-		put(f, "host %s, ", a->host);
-	if (*a->cpu)
-		fprintf(f, "%s, ", a->cpu);
-	if (*a->release)
-		put(f, "kernel %s, ", a->release);
-	if (sum->seconds > 0)
-		fprintf(f, sum->seconds < 10 ? "%.1f s, " : "%.0f s, ", sum->seconds);
-	fprintf(f, "%s sample%s\n", samples, text_plural(sum->samples));
-}
-
-void diff_what(const struct diff *d, char *buf, size_t size)
-{
-	if (d->per == DIFF_PER_ACCESS)
-		snprintf(buf, size, "mean latency in cycles");
-	else if (d->per == DIFF_PER_SECOND)
-		snprintf(buf, size, "miss cycles per second");
-	else
-		snprintf(buf, size, "miss cycles per thousand %s", diff_unit(d));
-}
-
-static double half(const struct compare_change *c)
-{
-	return (c->high - c->low) / 2;
-}
-
-static void put_points(FILE *f, const struct screen *s, double ratio)
-{
-	char points[NUMBER];
-
-	snprintf(points, sizeof(points), "%s%.0f", ratio < 0 ? minus(s) : "+", fabs(ratio * 100));
-	fprintf(f, "  %*s%s points  ", (int)(5 - screen_columns(points)), "", points);
-}
-
-static void print_term(FILE *f, const struct screen *s, const struct diff *d,
-		       const struct compare_term *t, double of)
-{
-	const char *cause = compare_cause_name(d->compare, t->cause);
-	double k = t->kind == COMPARE_OFTEN ? diff_scale(d) : 1;
-	char a[NUMBER], b[NUMBER];
-
-	put_points(f, s, t->change.change / of);
-	if (t->kind == COMPARE_OFTEN)
-		put(f, "%s %s", cause, diff_word(t->kind, t->change.change));
-	else
-		put(f, "%s answered %s", cause, t->change.change > 0 ? "more slowly" : "faster");
-	diff_number(s, t->a * k, a);
-	diff_number(s, t->b * k, b);
-	fprintf(f, t->kind == COMPARE_COST ? " (mean %s %s %s cycles)" : " (%s %s %s", a,
-		s->utf8 ? "→" : "->", b);
-	if (t->kind == COMPARE_OFTEN && d->per == DIFF_PER_OPS)
-		fprintf(f, " of a thousand %s)", diff_unit(d));
-	else if (t->kind == COMPARE_OFTEN)
-		fputs(d->per == DIFF_PER_SECOND ? " per second)" : " of all)", f);
-	fputc('\n', f);
-}
-
-static void print_headline(FILE *f, const struct screen *s, const struct diff *d,
-			   const struct compare_result *r)
-{
-	const double k = diff_scale(d), of = r->side[COMPARE_A].y;
-	double rest = r->change.change;
-	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER], line[256];
-
-	diff_what(d, text, sizeof(text));
-	percent_range(s, r->change.change / of, half(&r->change) / of, p);
-	if (!r->change.finding && !r->change.gone && !r->n_findings) {
-		snprintf(line, sizeof(line), "No difference that is more than noise: %s %s.", p,
-			 text);
-		screen_wrap(f, line, 0, s->width);
-		return;
-	}
-	diff_number(s, r->side[COMPARE_A].y * k, a);
-	diff_number(s, r->side[COMPARE_B].y * k, b);
-	fprintf(f, "%c%s: %s %s %s, %s%s\n", text[0] - 'a' + 'A', text + 1, a, s->utf8 ? "→" : "->",
-		b, p,
-		r->change.gone	    ? ", but it went away before the end of B"
-		: r->change.finding ? ""
-				    : ": uncertain as a whole, not in its parts");
-	for (size_t i = 0; i < r->n_findings && i < POINTS; i++) {
-		print_term(f, s, d, &r->term[i], of);
-		rest -= r->term[i].change.change;
-	}
-	if (!r->n_findings)
-		return;
-	put_points(f, s, rest / of);
-	fprintf(f, "%severything else\n", r->n_findings > POINTS ? "" : "~ ");
-}
-
-/* What would have been seen. */
-static void print_power(FILE *f, const struct screen *s, const struct compare_result *r)
-{
-	double needed = compare_needed(r, .01);
-	char samples[NUMBER], more[NUMBER], text[256];
-
-	plain(s, fmin(r->side[0].samples, r->side[1].samples), samples);
-	plain(s, needed, more);
-	snprintf(text, sizeof(text),
-		 "(A change of %.1f %% would have been seen with these %s samples",
-		 r->detectable * 100, samples);
-	if (r->detectable > .01)
-		text_append(text, sizeof(text), "; 1 %% needs about %s on each side", more);
-	text_append(text, sizeof(text), ".)");
-	screen_wrap(f, text, 0, s->width);
-}
-
-static void print_quantile(FILE *f, const struct screen *s, const struct diff *d,
-			   const struct compare_result *r)
-{
-	const double of = r->quantile[COMPARE_A];
-	char a[NUMBER], b[NUMBER], p[NUMBER];
-
-	if (!r->has_quantile)
-		return;
-	diff_number(s, r->quantile[COMPARE_A], a);
-	diff_number(s, r->quantile[COMPARE_B], b);
-	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
-	if (!r->quantile_change.finding) {
-		fputs(r->quantile_change.gone ? ", but that went away before the end of B\n"
-					      : ", within noise\n",
-		      f);
-		return;
-	}
-	fprintf(f, ", %s %s %.1f %%\n", percent(s, r->quantile_change.change / of, p),
-		s->utf8 ? "±" : "+-", half(&r->quantile_change) / of * 100);
-	for (size_t i = 0; i < r->n_factors; i++) {
-		const struct compare_factor *x = &r->factor[i];
-
-		if (!x->change.finding)
-			continue;
-		put_points(f, s, x->change.change / of);
-		if (x->cause == COMPARE_FACTOR_MIX)
-			fputs("another mix of causes\n", f);
-		else
-			put(f, "%s %s",
-			    x->cause < 0 ? "others" : compare_cause_name(d->compare, x->cause),
-			    diff_word(COMPARE_COST, x->change.change));
-		if (x->cause != COMPARE_FACTOR_MIX)
-			fputc('\n', f);
-	}
-}
-
-void diff_put_answer(FILE *f, const struct screen *s, const struct diff *d,
-		     const struct compare_result *r)
-{
-	print_headline(f, s, d, r);
-	print_quantile(f, s, d, r);
-}
-
 /* --- tables */
 
 static void put_change(struct grid *g, unsigned int column, const struct compare_change *c,
@@ -385,7 +144,8 @@ static void put_share(struct grid *g, unsigned int column, double share, bool no
 	/* an input may claim differences beside which the sum is nothing */
 	int n = (int)(fmin(fabs(share), 1) * BAR + .5);
 
-	grid_put(g, column, "%s%.0f%%", share < -.005 ? minus(g->screen) : "", fabs(share) * 100);
+	grid_put(g, column, "%s%.0f%%", share < -.005 ? diff_minus(g->screen) : "",
+		 fabs(share) * 100);
 	for (int i = 0; i < n; i++)
 		strcat(bar, g->screen->utf8 ? "█" : "#");
 	if (noise)
@@ -457,16 +217,16 @@ static void print_moved(FILE *f, const struct screen *s, const struct diff *d,
 		const struct compare_where *w = &r->row[i], *to;
 
 		if (w->change.gone && !r->change.gone)
-			put(f, "went away again, not counted: %s %s", diff_name(d, w, last),
-			    diff_number(s, w->change.change * diff_scale(d), v));
+			diff_put(f, "went away again, not counted: %s %s", diff_name(d, w, last),
+				 diff_number(s, w->change.change * diff_scale(d), v));
 		if (w->change.gone && !r->change.gone)
 			fputc('\n', f);
 		if (w->moved < 0 || w->change.change >= 0)
 			continue;
 		to = &r->row[w->moved];
-		put(f, "moved, not counted: %s from %s to %s",
-		    diff_number(s, w->change.change * diff_scale(d), v), diff_name(d, w, last),
-		    diff_name(d, to, last));
+		diff_put(f, "moved, not counted: %s from %s to %s",
+			 diff_number(s, w->change.change * diff_scale(d), v), diff_name(d, w, last),
+			 diff_name(d, to, last));
 		fputc('\n', f);
 	}
 }
@@ -543,7 +303,7 @@ void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
 		fputs("\nNo row by itself differs by more than noise.\n", f);
 	print_moved(f, s, d, r);
 	if (!r->change.finding && !r->n_findings)
-		print_power(f, s, r);
+		diff_put_power(f, s, r);
 }
 
 static void print_text(FILE *f, const struct diff_print *p, const struct diff *d,

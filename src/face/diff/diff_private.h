@@ -44,6 +44,14 @@ const char *diff_number(const struct screen *s, double v, char buf[DIFF_NUMBER])
 #define DIFF_SIGNED (DIFF_NUMBER + 4)
 const char *diff_signed(const struct screen *s, double v, char buf[DIFF_SIGNED]);
 
+const char *diff_minus(const struct screen *s);
+
+/* Print with names that others chose. */
+__attribute__((format(printf, 2, 3))) void diff_put(FILE *f, const char *fmt, ...);
+
+/* Which change would have been seen. */
+void diff_put_power(FILE *f, const struct screen *s, const struct compare_result *r);
+
 /* The name of a row's key. */
 const char *diff_name(const struct diff *d, const struct compare_where *w, unsigned int k);
 
