@@ -622,6 +622,20 @@ static void test_description(void **state)
 	close(fd);
 }
 
+static void test_lost_text(void **state)
+{
+	const struct trace_info ours = { .format = "ibscope 1" },
+				of_perf = { .format = "perf.data" };
+	char text[128];
+
+	(void)state;
+	trace_lost_text(&ours, 1234, text, sizeof(text));
+	assert_string_equal(text, "1,234 records of process names and mappings were lost; some "
+				  "samples have no names");
+	trace_lost_text(&of_perf, 1, text, sizeof(text));
+	assert_string_equal(text, "1 record of unknown kind was lost");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -629,6 +643,7 @@ int main(void)
 		cmocka_unit_test(test_slow_pipe),   cmocka_unit_test(test_device_full),
 		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_description), cmocka_unit_test(test_stack_key_again),
+		cmocka_unit_test(test_lost_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

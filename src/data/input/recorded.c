@@ -163,14 +163,16 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 void recorded_losses(const struct report_head *h)
 {
 	__u64 lost = h->lost_samples;
+	char text[128];
 
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
 		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
 	if (lost)
 		log_warn("%s: %s samples were lost while recording", h->file, TEXT_COUNT(lost));
-	if (h->lost_records)
-		log_warn("%s: %s records of unknown kind were lost while recording", h->file,
-			 TEXT_COUNT(h->lost_records));
+	if (h->lost_records) {
+		trace_lost_text(h->info, h->lost_records, text, sizeof(text));
+		log_warn("%s: %s", h->file, text);
+	}
 }
 
 static void show_problem(const char *text, void *arg)

@@ -145,8 +145,8 @@ static void print_lost(FILE *f, const struct report_head *h)
 	if (h->lost_samples)
 		fprintf(f, "%s samples", TEXT_COUNT(h->lost_samples));
 	if (h->lost_records)
-		fprintf(f, "%s%s records of unknown kind", h->lost_samples ? " and " : "",
-			TEXT_COUNT(h->lost_records));
+		fprintf(f, "%s%s records of %s", h->lost_samples ? " and " : "",
+			TEXT_COUNT(h->lost_records), trace_lost_kind(h->info));
 }
 
 static void print_file(FILE *f, const struct report_head *h)

@@ -17,7 +17,7 @@ struct report_head {
 	__u64 op_samples, fetch_samples; /* in the file */
 	__u64 selected;
 	const char *shown;		  /* which of those follow, for the first line; NULL: all */
-	__u64 lost_samples, lost_records; /* reported missing; records are of unknown kind */
+	__u64 lost_samples, lost_records; /* reported missing; see trace_lost_kind() */
 	const struct report_head *part;	  /* of several recordings: this is their sum */
 	size_t n_parts;			  /* 0: of one */
 };

@@ -294,6 +294,23 @@ int trace_rewind(struct trace *t, struct err *err)
 	return 0;
 }
 
+static bool is_ours(const struct trace_info *info)
+{
+	return info->format && !strncmp(info->format, "ibscope", 7);
+}
+
+const char *trace_lost_kind(const struct trace_info *info)
+{
+	return is_ours(info) ? "process names and mappings" : "unknown kind";
+}
+
+void trace_lost_text(const struct trace_info *info, __u64 n, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s record%s of %s %s lost%s", TEXT_COUNT(n), text_plural(n),
+		 trace_lost_kind(info), n == 1 ? "was" : "were",
+		 is_ours(info) ? "; some samples have no names" : "");
+}
+
 void trace_close(struct trace *t)
 {
 	if (reading.trace == t)

@@ -327,6 +327,14 @@ static inline const struct trace_end *trace_end(const struct trace *t)
 
 void trace_close(struct trace *t); /* accepts NULL */
 
+/*
+ * What records are that a TRACE_LOST counts and that may not be samples. Of our own recordings it is known: samples are in
+ * the ledger.
+ */
+const char *trace_lost_kind(const struct trace_info *info);
+/* A sentence without a full stop that @n of them were lost. */
+void trace_lost_text(const struct trace_info *info, __u64 n, char *buf, size_t size);
+
 /* --- interface of a file format; a new one is a row in trace.c --- */
 
 #define TRACE_MAGIC_BYTES 32

@@ -265,6 +265,7 @@ static void summary(struct record *r, const struct ledger *l)
 {
 	struct ledger all = all_events(r, l);
 	__u64 lost = sideband_lost(r->capture.sideband);
+	char text[128];
 
 	status_line_end();
 	log_info("%s%s records in %.1f s, %.1f MiB to %s%s", r->info.simulated ? "SIMULATED: " : "",
@@ -273,10 +274,10 @@ static void summary(struct record *r, const struct ledger *l)
 		 r->out.rotate && r->filed[0].seen ? " and the files before it" : "");
 	for (unsigned int i = 0; i < r->sampling.n_events; i++)
 		print_ledger(r, i, &l[i]);
-	if (lost)
-		log_warn("%s records of process names and mappings were lost; some samples have "
-			 "no names",
-			 TEXT_COUNT(lost));
+	if (lost) {
+		trace_lost_text(&r->info, lost, text, sizeof(text));
+		log_warn("%s", text);
+	}
 	if (r->capture.chains_lost)
 		log_warn("%s samples have no call chain: there were more distinct ones than fit in "
 			 "the kernel's map",
