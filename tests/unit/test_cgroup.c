@@ -332,8 +332,12 @@ static void check_nested(const char *name, int known, int more)
 	struct cgroup_tree *t = usual();
 	struct cgroup_stats before, after;
 	struct stat last, beyond;
+	size_t size;
 	uint64_t id;
 	struct err e;
+	char *said;
+	int warnings = 0;
+	FILE *f;
 
 	cgroup_tree_stats(t, &before);
 	close(nest("/", name, known, &last));
@@ -353,6 +357,9 @@ static void check_nested(const char *name, int known, int more)
 	cgroup_tree_stats(t, &after);
 	assert_int_equal(after.alive, before.alive);
 
+	f = open_memstream(&said, &size);
+	assert_non_null(f);
+	log_to(f);
 	close(nest("/", name, known + more, &beyond));
 	for (int again = 0; again < 2; again++) {
 		cgroup_tree_update(t);
@@ -363,6 +370,17 @@ static void check_nested(const char *name, int known, int more)
 		cgroup_tree_close(t);
 		t = open_tree();
 	}
+	log_to(NULL);
+	fclose(f);
+	/* one for each tree, however long the path is */
+	for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) {
+		assert_non_null(strstr(line, "nested too deeply to be named; they are shown as "
+					     "'other'. The first is below /nn"));
+		assert_true(strlen(line) < 200);
+		warnings++;
+	}
+	assert_int_equal(warnings, 3);
+	free(said);
 	remove_all("/nn*");
 	cgroup_tree_update(t);
 	cgroup_tree_forget_dead(t, 0);

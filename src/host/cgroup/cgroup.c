@@ -18,6 +18,7 @@
 #define RESCAN_MIN_NS 1000000000ULL
 #define DEAD_MAX      65536
 #define EVENTS_BYTES  4096
+#define PATH_SHOWN    60 /* bytes in a warning */
 
 struct cgroup_tree {
 	struct cgroup_fs fs;
@@ -72,12 +73,13 @@ static void refuse(struct cgroup_tree *t, struct cgroup_node *parent, int why)
 	if (t->warned)
 		return;
 	t->warned = true;
-	log_warn("cgroups: %s %.256s%s; the others have no name and are shown as '%s'",
-		 why == -ENAMETOOLONG ? "nested too deeply below" : "too many below",
-		 cgroup_table_path(why != -ENAMETOOLONG && parent->delegate ? parent->delegate
-									    : parent,
-				   path),
-		 parent->delegate ? ", which is not root's" : "", CGROUP_OTHER);
+	cgroup_table_path(why != -ENAMETOOLONG && parent->delegate ? parent->delegate : parent,
+			  path);
+	log_warn("cgroups: some %s; they are shown as '%s'. The first is below %.*s%s%s",
+		 why == -ENAMETOOLONG ? "are nested too deeply to be named"
+				      : "have no name, because there are too many",
+		 CGROUP_OTHER, PATH_SHOWN, path, strlen(path) > PATH_SHOWN ? "..." : "",
+		 parent->delegate ? ", which is not root's" : "");
 }
 
 /* Root may have delegated @n, or an ancestor of it, after it was found. */
