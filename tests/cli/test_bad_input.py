@@ -95,7 +95,8 @@ USAGE = [
     (['ctl', '-e', 'cycles', 'ledger'], "event 'cycles'"),
     # also without a collector
     (['ctl', '--control', '/nonexistent', 'set', 'period=abc'], "-c (period): invalid number 'abc'"),
-    (['ctl', '--control', '/nonexistent', 'set', 'grace=3', 'perod=5'], "unknown option 'perod'"),
+    (['ctl', '--control', '/nonexistent', 'set', 'grace=3', 'perod=5'], "unknown option 'perod'; did you mean 'period'?"),
+    (['ctl', '--control', '/nonexistent', 'set', 'frobnicate=5'], "unknown option 'frobnicate'; `ibscope serve --help` lists them"),
     (['ctl', '--control', '/nonexistent', 'set', 'pin-dir=x'], "'pin-dir' cannot be set live"),
     (['ctl', '--control', '/nonexistent', 'set', 'by=container', 'hot-lines=1'], "'hot-lines' cannot be set live"),
     (['ctl', '-e', 'ibs_op', 'status'], 'status is the same for all events'),

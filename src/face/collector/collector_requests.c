@@ -69,16 +69,17 @@ static const struct live_row *find_row(const char *name)
 static int check_name(const struct settings_source *source, const struct control_line *l,
 		      struct err *err)
 {
-	const struct option_row *option = settings_find_option(source, l->name);
+	struct suggestion near;
+	const struct option_row *option = settings_find_option(source, l->name, &near);
 	const struct collector_extra *extra = source->extra;
 	bool is_extra = extra && option >= extra->rows && option < extra->rows + extra->n;
 	const char *refused = is_extra ? BY_RESTART : find_row(l->name)->refused;
 
 	if (!option)
-		return err_set(err, -EINVAL,
-			       "unknown option '%.200s'; `ibscope serve --help` lists them, here "
-			       "without dashes",
-			       l->name);
+		return err_set(err, -EINVAL, "unknown option '%.200s'%s", l->name,
+			       near.best ? suggestion_text(&near)
+					 : "; `ibscope serve --help` lists them, here without "
+					   "dashes");
 	if (refused)
 		return err_set(err, -EINVAL, "'%s' cannot be set live: %s", l->name, refused);
 	if (option->arg && !l->value)

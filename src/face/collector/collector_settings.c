@@ -348,12 +348,19 @@ int settings_parse(const struct settings_source *src, const struct live_options 
 	return ret;
 }
 
-const struct option_row *settings_find_option(const struct settings_source *src, const char *name)
+const struct option_row *settings_find_option(const struct settings_source *src, const char *name,
+					      struct suggestion *near)
 {
 	struct collector_settings none = {};
 	struct option_set sets[SETS_MAX];
+	const size_t n = option_sets(src, &none, sets);
+	const struct option_row *found = options_find(name, sets, n);
 
-	return options_find(name, sets, option_sets(src, &none, sets));
+	suggestion_start(near, name, strlen(name));
+	for (size_t i = 0; !found && i < n; i++)
+		for (size_t k = 0; k < sets[i].n; k++)
+			suggestion_offer(near, sets[i].rows[k].name);
+	return found;
 }
 
 void settings_help(const struct settings_source *src, FILE *f)

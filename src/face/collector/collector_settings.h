@@ -6,6 +6,7 @@
 #include "control.h"
 
 #include "cgroup/cgroup.h"
+#include "base/choice.h"
 #include "base/options.h"
 #include "flight/flight.h"
 #include "session/session.h"
@@ -116,8 +117,9 @@ int settings_read_config(struct settings_source *src, struct err *err);
 int settings_parse(const struct settings_source *src, const struct live_options *live,
 		   struct collector_settings *out, struct err *err);
 
-/* NULL: unknown option. */
-const struct option_row *settings_find_option(const struct settings_source *src, const char *name);
+/* NULL: unknown option; @near is then offered all names. */
+const struct option_row *settings_find_option(const struct settings_source *src, const char *name,
+					      struct suggestion *near);
 
 void settings_help(const struct settings_source *src, FILE *f);
 
