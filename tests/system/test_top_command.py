@@ -4,11 +4,16 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import ibscope
+from ibscope import Busy, Cgroup, can_bpf, run
 from test_top import Terminal
+
+OK, WHY = can_bpf()
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SIZE = 100, 40
@@ -31,9 +36,9 @@ class Command(unittest.TestCase):
         cls.file = os.path.join(cls.dir.name, 'samples.ibs')
         subprocess.run([MAKE, cls.file, '3000'], check=True, stdout=subprocess.DEVNULL)
 
-    def screen(self, args, keys):
+    def screen(self, args, keys, file=None):
         """What is on the screen after the keys, what `y` says then, and the command at the end."""
-        t = Terminal([ibscope.IBSCOPE, 'top', '-i', self.file, '-d', '0.2', '--columns', 'samples', *args], *SIZE)
+        t = Terminal([ibscope.IBSCOPE, 'top', '-i', file or self.file, '-d', '0.2', '--columns', 'samples', *args], *SIZE)
         try:
             t.until(lambda s: '[END]' in s and 'aggregated' in s)
             for key in keys:
@@ -87,6 +92,30 @@ class Command(unittest.TestCase):
                         done += n > 0
         self.assertGreater(done, 8)
 
+    def test_places(self):
+        """Nodes and L3 complexes are lists of CPUs, of those that were selected before."""
+        for by, args, keys, cpus in (('node', [], [ENTER], '0-2'), ('node', [], [DOWN, ENTER], '3'), ('node', ['-C', '1,2,3'], [ENTER], '1-2'),
+                                     ('node', ['--cpu=1-3'], [DOWN, ENTER, ENTER, ENTER], '3'), ('ccx', [], [ENTER], '0-1'),
+                                     ('ccx,comm', ['--sort', 'name'], [ENTER], '0-1'), ('node,ccx', ['--sort', 'name'], [DOWN, ENTER], '2')):
+            with self.subTest(by=by, args=args, keys=keys):
+                shown, command = self.screen(['--by', by, *args], keys)
+                self.assertIn(f' -C {cpus} ', command)
+                self.assertEqual(command.count(' -C '), 1, command)
+                self.assertNotIn('# not only', command)
+                self.assertEqual(self.again(command), shown, command)
+
+    def test_symbols(self):
+        """Functions of all, and of a thread."""
+        file = os.path.join(self.dir.name, 'annotated.ibs')
+        subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_annotated'), file], check=True, stdout=subprocess.DEVNULL)
+        for by, keys, words in (('symbol', [], ' --by symbol '), ('tid', [ENTER, 'c', 'c', 'c'], ' -t 100 ')):
+            with self.subTest(by=by):
+                shown, command = self.screen(['--by', by], keys, file)
+                self.assertIn(words, command)
+                self.assertIn(' --by symbol ', command)
+                self.assertRegex(shown[0], r'^annotated  \d+$')
+                self.assertEqual(self.again(command), shown, command)
+
     def test_deep(self):
         """A row within a row: the inner option is enough."""
         shown, command = self.screen(['--by', 'pod'], [DOWN, ENTER, ENTER])
@@ -104,6 +133,94 @@ class Command(unittest.TestCase):
                 with self.subTest(keys=keys, view=view):
                     shown, command = self.screen(view, keys)
                     self.assertEqual(self.again(command), shown, command)
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Live(unittest.TestCase):
+    """On a running system, whose samples never come again: the same processes."""
+
+    def setUp(self):
+        self.cgroup = Cgroup(f'ibscope-test-top-{os.getpid()}')
+        self.addCleanup(self.cgroup.remove)
+        d = tempfile.TemporaryDirectory()
+        self.addCleanup(d.cleanup)
+        self.name = f'busy{os.getpid()}'[:15]    # of processes, on a machine that runs others
+        link = os.path.join(d.name, self.name)
+        os.symlink(sys.executable, link)
+        with unittest.mock.patch('sys.executable', link):
+            self.inside, self.outside = Busy(0, self.cgroup, share=0.5), Busy(max(os.sched_getaffinity(0)), share=0.5)
+        for b in self.inside, self.outside:
+            self.addCleanup(b.stop)
+
+    def pids(self, text):
+        return set(map(int, re.findall(rf'(?m)^(\d+) +{self.name}', text)))
+
+    def zoom(self, args, keys):
+        """The command after a zoom to processes, and those of the test on the screen then and when it runs again."""
+        t = Terminal([ibscope.IBSCOPE, 'top', '--source', 'sim', '-d', '0.5', '-c', '100000', '--columns', 'samples', *args], *SIZE)
+        try:
+            t.until('aggregated')
+            t.keys(keys + f'/\x15{self.name}\r')
+            t.until(lambda s: 'by process' in s and self.pids(s))
+            shown = self.pids(t.text())
+            t.keys('q')
+            self.assertEqual(t.wait(), 0)
+            command = t.all[t.all.rindex('ibscope top --source sim'):].splitlines()[0]
+        finally:
+            t.close()
+        p = run(*shlex.split(command, comments=True)[1:], '--once', '--size', '%dx%d' % SIZE, env={**os.environ, 'LC_ALL': 'C.UTF-8'})
+        self.assertEqual(p.returncode, 0, (command, p.stderr))
+        return command, shown, self.pids(p.stdout)
+
+    def test_rows(self):
+        """A cgroup; what is in no container: directly in the root cgroup, or in all cgroups of none."""
+        host = '/host, no\r\r'
+        for args, keys, words, want in ((['--by', 'cgroup'], f'/{self.cgroup.path}\r\r', f' --cgroup {self.cgroup.path} ', [self.inside]),
+                                        ([], host, " --cgroup / --cgroup '!/*' ", [self.outside]),
+                                        (['--by', 'container'], host, " --container '!*' ", [self.inside, self.outside])):
+            with self.subTest(args=args):
+                for _ in range(5):
+                    command, shown, again = self.zoom(args, keys)
+                    # a cgroup of others that is gone already may have been a container
+                    if '# not only' not in command:
+                        break
+                self.assertIn(words, command)
+                pids = {b.pid for b in want}
+                self.assertEqual((shown, again), (pids, pids), command)
+
+    def test_places(self):
+        """A CPU, and all CPUs of a node or an L3 complex."""
+        cpus = sorted(os.sched_getaffinity(0))
+        both = {self.inside.pid, self.outside.pid}
+        for by, cs, want in (('cpu', 0, {self.inside.pid}), ('node', 5, both), ('ccx', 6, both)):
+            with self.subTest(by=by):
+                command, shown, again = self.zoom(['--by', by, '--sort', 'name'], ENTER + 'c' * cs)
+                self.assertIn(' -C 0 ' if by == 'cpu' else ' -C 0', command)
+                if by == 'cpu' and len(cpus) > 1:
+                    self.assertEqual((shown, again), (want, want), command)
+                self.assertEqual(shown, again, command)
+
+    def test_collector(self):
+        """No option selects from a collector's counters."""
+        pins = f'/sys/fs/bpf/ibscope-test-top-{os.getpid()}'
+        self.addCleanup(subprocess.run, ['rm', '-rf', pins])
+        c = ibscope.Collector(pins, '--control', 'none', '--by', 'cgroup,pid,comm', '-c', '200000', '--max-overhead', 'off')
+        self.addCleanup(c.stop)
+        t = Terminal([ibscope.IBSCOPE, 'top', '-d', '0.5', '--pin-dir', pins], *SIZE)
+        self.addCleanup(t.close)
+        t.until('aggregated')
+        t.keys(ENTER)
+        t.until('by process')
+        t.keys('q')
+        self.assertEqual(t.wait(), 0)
+        command = t.all[t.all.rindex('ibscope top'):].splitlines()[0]
+        self.assertRegex(command, r' --by pid,comm -d 0.5  # not only of .*, which no option selects from a collector$')
+        p = run(*shlex.split(command, comments=True)[1:], '--once')
+        self.assertEqual(p.returncode, 0, (command, p.stderr))
+        self.assertRegex(p.stdout, r'(?m)^by process .*  collector \d+')
+        p = run('top', '--pin-dir', pins, '--by', 'cpu', '--once')
+        self.assertEqual(p.returncode, 2, p.stderr)
+        self.assertIn('--by cpu: not counted; available keys: cgroup, ', p.stderr)
 
 
 if __name__ == '__main__':

@@ -113,6 +113,7 @@ int source_users(const char *path, enum source_event event, struct top_source **
 					 .close = users_close_source };
 	s->path = xstrdup(path);
 	s->event = event;
+	s->source.info.unselectable = true;
 	ret = users_open_source(&s->source, 0, err);
 	snprintf(s->source.info.origin, sizeof(s->source.info.origin), "own cgroups");
 	if (ret)

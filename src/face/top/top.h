@@ -51,6 +51,7 @@ struct top_source_info {
 	__u32 by_possible;     /* those that could be */
 	bool ended;	       /* nothing more will come */
 	bool cost_assumed;
+	bool unselectable; /* a collector decides what is counted: no option selects */
 	struct places places;
 	char trouble[256]; /* why nothing new can be read; "": all is well */
 };
@@ -66,6 +67,7 @@ struct top_opts {
 	bool once;			  /* a single frame: it has no trend */
 	const char *command;		  /* "ibscope top" with the options that no key changes */
 	const char *given[TABLE_OPTIONS]; /* those that a row replaces; NULL: not given */
+	const struct cpulist *cpus;	  /* of the one for CPUs; NULL: not given */
 };
 
 struct top;

@@ -224,7 +224,8 @@ void top_command(const struct top *t, char *out, size_t size)
 	fprintf(f, " -d %g", t->opts.interval_s);
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		if (!t->zoom[i].selected)
-			fprintf(f, "  # not only of %s, which no option selects", t->zoom[i].name);
+			fprintf(f, "  # not only of %s, which no option selects%s", t->zoom[i].name,
+				t->opts.info->unselectable ? " from a collector" : "");
 	xmemclose(f);
 	snprintf(out, size, "%s", text);
 	free(text);

@@ -5,7 +5,10 @@
 #include "base/std.h"
 #include "base/text.h"
 
-#define SPECIAL ",:*?[]!\\" /* an option would take these for more than a name */
+#include <limits.h>
+
+#define CPUS_TEXT 512
+#define SPECIAL	  ",:*?[]!\\" /* an option would take these for more than a name */
 
 static bool is_plain(const char *name)
 {
@@ -34,11 +37,11 @@ static char *words(const char *option, const char *value)
 	return text;
 }
 
-/* A cgroup without the groups below it, which have rows of their own. */
+/* A cgroup without the groups below it, which have rows of their own; below the root there are always some. */
 static char *cgroup_words(struct top *t, const char *path)
 {
 	const size_t n = strcmp(path, "/") ? strlen(path) : 0;
-	char *below = NULL, *in = words("--cgroup", path), *out;
+	char *below = n ? NULL : xstrdup("!/*"), *in = words("--cgroup", path), *out;
 
 	for (size_t i = 0; i < t->shown.n_groups && !below; i++) {
 		char *other = label_of(t, &t->shown.groups[i], LABEL_CGROUP);
@@ -92,6 +95,31 @@ static char *container_words(struct top *t, const struct group *g, unsigned int 
 	return out;
 }
 
+/* A number that is a label of @g; -1: it is not a label of the row, or unknown. */
+static int number_of(struct top *t, const struct group *g, unsigned int labels, enum label l)
+{
+	char *value = labels >> l & 1 ? label_of(t, g, l) : NULL, *end;
+	long n = value ? strtol(value, &end, 10) : -1;
+
+	n = value && (*end || !*value || n < 0 || n > INT_MAX) ? -1 : n;
+	free(value);
+	return n;
+}
+
+/* The CPUs of a complex or a node. */
+static char *cpu_words(struct top *t, const struct group *g, unsigned int labels)
+{
+	const int complex = number_of(t, g, labels, LABEL_CCX);
+	const int node = number_of(t, g, labels, LABEL_NODE);
+	char list[CPUS_TEXT];
+
+	if (complex < 0 && node < 0)
+		return NULL;
+	return places_list(&t->opts.info->places, complex, node, t->opts.cpus, list, sizeof(list))
+		       ? words("-C", list)
+		       : NULL;
+}
+
 static char *option_words(struct top *t, const struct group *g, unsigned int labels,
 			  const struct table_option *o)
 {
@@ -100,6 +128,8 @@ static char *option_words(struct top *t, const struct group *g, unsigned int lab
 
 	if (o->label == LABEL_CONTAINER)
 		return container_words(t, g, labels);
+	if (o->label == LABEL_CPU && !(labels >> LABEL_CPU & 1))
+		return cpu_words(t, g, labels);
 	if (!(labels >> o->label & 1))
 		return NULL;
 	value = label_of(t, g, o->label);
@@ -115,11 +145,19 @@ static char *option_words(struct top *t, const struct group *g, unsigned int lab
 	return out;
 }
 
+/* A CPU has one complex and one node. */
+static unsigned int selected_by(enum label l)
+{
+	return l == LABEL_CPU ? 1U << LABEL_CPU | 1U << LABEL_CCX | 1U << LABEL_NODE : 1U << l;
+}
+
 void top_zoom_options(struct top *t, struct top_zoom *z)
 {
 	unsigned int left = z->labels;
 	bool any = false;
 
+	if (t->opts.info->unselectable)
+		return;
 	for (size_t i = 0; i < t->shown.n_groups; i++) {
 		const struct group *g = &t->shown.groups[i];
 
@@ -128,7 +166,7 @@ void top_zoom_options(struct top *t, struct top_zoom *z)
 		for (size_t o = 0; o < TABLE_OPTIONS; o++) {
 			z->option[o] = option_words(t, g, z->labels, &table_options[o]);
 			if (z->option[o])
-				left &= ~(1U << table_options[o].label);
+				left &= ~selected_by(table_options[o].label);
 			any |= z->option[o] != NULL;
 		}
 		/* the cgroup, the container and the pod of a row are one thing */

@@ -308,6 +308,16 @@ static int with_screen(struct top_cmd *c, struct err *err)
 	return ret;
 }
 
+/* Whether a collector groups by the keys of --by. */
+static int check_keys(struct top_cmd *c, struct err *err)
+{
+	int ret =
+		labels_known(c->sampling.labels & ~TABLE_JOINED, c->source->info.by_possible, err);
+
+	c->source->usage |= ret != 0;
+	return ret;
+}
+
 /* Read a collector if an option says so, or if one is running and no option says what to sample. */
 static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 {
@@ -325,16 +335,20 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 		return ret;
 	}
 	if (c->user_socket)
-		return source_users(c->user_socket, event, &c->source, err);
+		return source_users(c->user_socket, event, &c->source, err) ?: check_keys(c, err);
 	if (c->pin_dir || (!selects && !c->own)) {
 		ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, event, &c->source, err);
 
+		if (!ret)
+			ret = check_keys(c, err);
 		if (!ret || c->pin_dir)
 			return ret;
+		source_close(c->source);
+		c->source = NULL;
 		/* users who cannot read the pins may ask for their own cgroups */
 		if ((ret == -EACCES || ret == -EPERM) &&
 		    !source_users(USERS_PATH, event, &c->source, err))
-			return 0;
+			return check_keys(c, err);
 	}
 	c->source = source_live(&c->sampling);
 	return 0;
@@ -361,6 +375,8 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	if (ret)
 		return ret;
 	c->top.info = &c->source->info;
+	c->source->info.unselectable |= c->pin_dir != NULL;
+	c->top.cpus = c->sampling.has_cpus ? &c->sampling.cpus : NULL;
 	if (c->trace && *trace_info(c->trace)->host)
 		c->top.host = trace_info(c->trace)->host;
 	c->view = top_new(&c->top);
@@ -421,6 +437,7 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 			       "measure a command, use ibscope hist -- COMMAND",
 			       argv[optind]);
 	none.labels = c->sampling.labels;
+	none.order = c->sampling.order;
 	if (c->pin_dir || c->user_socket) { /* -e chooses one of the collector's events */
 		none.event[0].spec = c->sampling.event[0].spec;
 		none.n_events = c->sampling.n_events;
