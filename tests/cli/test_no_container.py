@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What runs in no container has one name in all that people read, and the same labels in all that programs read."""
+import collections
 import csv
 import json
 import os
@@ -97,6 +98,30 @@ class NoContainer(unittest.TestCase):
                 self.assertIn(f"give {instead[0]} '{instead[1]}' to ", p.stderr)
                 labels = {r['container'] for r in rows(['report', '--by', 'container', *instead, self.file])}
                 self.assertEqual({x for x in labels if not x.startswith('#')}, {''})
+
+    def test_root_cgroup(self):
+        """--cgroup / is all cgroups in every command, what is directly in it is the row; patterns that match are not reported."""
+        def counts(command, *args):
+            p = run(*command, *args, self.file, '--json') if command[0] != 'top' else run(*command, *args, '-i', self.file, env=WIDE)
+            self.assertEqual((p.returncode, p.stderr), (0, ''), (command, args))
+            if command[0] == 'top':
+                found = re.findall(r'(?m)^(\S.*?)  +([\d,]+)(?: |$)', p.stdout.split('SAMPLES', 1)[1])
+                return {name: int(n.replace(',', '')) for name, n in found if name != 'total'}, p.stdout
+            j = json.loads(p.stdout)
+            got = collections.Counter()
+            for r in j['rows' if command[0] == 'report' else 'series']:
+                got[WORD if r['labels']['cgroup'] == '/' else r['labels']['cgroup']] += r['samples']
+            return got, ''
+        top = ['top', '--once', '--by', 'cgroup', '--columns', 'samples', '--size', '300x40']
+        for command in ['report', '--by', 'cgroup'], ['replay', '--by', 'cgroup'], top:
+            with self.subTest(command=command):
+                whole, text = counts(command, '--cgroup', '/')
+                self.assertEqual((len(whole), '--cgroup /: all cgroups' in text), (5, command is top))
+                row, text = counts(command, '--cgroup', '/', '--cgroup=!/*')
+                self.assertEqual(row, {WORD: whole[WORD]})
+                self.assertNotIn('all cgroups', text)
+        p = run('report', '--cgroup', '/nothing*', self.file)
+        self.assertIn("--cgroup: no cgroup in the recording matches '/nothing*'", p.stderr)
 
     def test_page_and_program(self):
         """Two languages, one word."""

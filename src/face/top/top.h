@@ -68,6 +68,7 @@ struct top_opts {
 	const char *command;		  /* "ibscope top" with the options that no key changes */
 	const char *given[TABLE_OPTIONS]; /* those that a row replaces; NULL: not given */
 	const struct cpulist *cpus;	  /* of the one for CPUs; NULL: not given */
+	const char *note;		  /* on the options, beside what is shown; NULL: none */
 };
 
 struct top;

@@ -119,6 +119,8 @@ static void view_line(struct paint *p, int y)
 		x = grid_printf(p->g, y, x, GRID_PLAIN, "%.1f s", p->frame->time_ns / 1e9);
 	else if (p->frame && fabs(p->frame->time_ns / 1e9 / t->opts.interval_s - 1) > ODD)
 		x = grid_printf(p->g, y, x, GRID_PLAIN, " (%.1f s)", p->frame->time_ns / 1e9);
+	if (t->opts.note && !t->n_zooms)
+		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", t->opts.note);
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "%s%s", i ? " > " : "   in ",
 				t->zoom[i].name ?: "");

@@ -370,6 +370,7 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	c->top.host = c->host;
 	c->top.command = c->command;
 	c->top.once = c->once;
+	c->top.note = top_note(&c->sampling.select);
 	c->top.labels = c->sampling.labels;
 	ret = choose_source(c, selects, err);
 	if (ret)

@@ -145,6 +145,17 @@ void top_keep_command(struct top_cmd *c, int argc, char **argv)
 		c->top.given[o] = c->given[o];
 }
 
+const char *top_note(const struct select_options *s)
+{
+	bool root = false, below = true;
+
+	for (size_t i = 0; i < s->n_cgroups; i++) {
+		root |= !strcmp(s->cgroups[i], "/") || !strncmp(s->cgroups[i], "/:", 2);
+		below &= strcmp(s->cgroups[i], "!/*") != 0;
+	}
+	return root && below ? "--cgroup /: all cgroups" : NULL;
+}
+
 int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 {
 	const struct sampling_opts *s = &c->sampling;

@@ -41,6 +41,9 @@ void top_usage(FILE *f, const struct option_set *sets, size_t n);
 /* Keep the arguments that no key changes, as given. */
 void top_keep_command(struct top_cmd *c, int argc, char **argv);
 
+/* A word on options that select more than they seem to; NULL: none. */
+const char *top_note(const struct select_options *s);
+
 /* Options without effect are errors. @selects: some options select samples. */
 int top_check_options(const struct top_cmd *c, bool selects, struct err *err);
 
