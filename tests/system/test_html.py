@@ -478,8 +478,11 @@ class Lines(Page):
     def test_as_c2c_has_them(self):
         facts, c2c = self.write(self.file), json.loads(run('c2c', self.file, '--json').stdout)
         of = {line['line'] + (f"@{line['pid']}" if line['pid'] else ''): line for line in c2c['lines'] if line['line']}
-        self.assertEqual(len(facts['lines']), len(of))
-        self.assertEqual(facts['lines_lack'], 0)
+        private = {name for name, line in of.items() if line['verdict'] == 'private'}
+        self.assertEqual({line['line'] for line in facts['lines']}, set(of) - private)
+        self.assertEqual((facts['lines_private'], facts['lines_lack']), (len(private), 0))
+        text = run('c2c', self.file).stdout
+        self.assertIn(f'\n{len(private)} lines of one thread or CPU are not listed', text)    # the same rule
         words = {'both': 'true and false sharing', 'true': 'true sharing', 'false': 'false sharing'}
         for line in facts['lines']:
             want, verdict = of[line['line']], line['verdict'].rstrip('?')
@@ -493,6 +496,7 @@ class Lines(Page):
         falsely = [line for line in facts['lines'] if line['verdict'] in ('false', 'both')]
         share = sum(line['cycles'] for line in falsely) / c2c['total']['miss_cycles']
         dom = self.dom()
+        self.assertIn(f' {len(private)} lines of one thread or CPU are not listed.</p>', dom)
         says = re.search(r'<ol class="findings".*?</ol>', dom, re.S).group()
         self.assertGreater(share, .1)
         self.assertRegex(re.sub('<[^>]*>', '', says), rf'{len(falsely)} cache lines are shared falsely, with {100 * share:.1f}.% of all miss cycles')

@@ -399,10 +399,10 @@ static void put_short(struct json_writer *w, struct line_rows *rows, const struc
 	json_put_number(w, "cycles", line_rows_value(rows, r, TABLE_CYCLES));
 }
 
+/* Of what people read, as shared lines are what it is about. */
 static bool is_hidden(const struct line_rows *rows, const struct line *l)
 {
-	return rows->p->view.format == FORMAT_TEXT && !rows->p->all &&
-	       l->verdict == LINE_VERDICT_PRIVATE;
+	return rows->for_people && !rows->p->all && l->verdict == LINE_VERDICT_PRIVATE;
 }
 
 /* What decides the place of a line. */
@@ -513,13 +513,17 @@ void line_rows_only(struct line_rows *rows, const struct line *l)
 	name_row(rows, &rows->row[0]);
 }
 
-void lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
-		   bool judged,
-		   void (*more)(void *ctx, struct json_writer *w, const struct line *l), void *ctx)
+size_t lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
+		     bool judged,
+		     void (*more)(void *ctx, struct json_writer *w, const struct line *l),
+		     void *ctx)
 {
 	struct line_rows rows = line_rows_new(p, lines, 0);
+	size_t hidden;
 
+	rows.for_people = judged;
 	order_rows(&rows);
+	hidden = rows.hidden;
 	for (size_t i = 0; i < rows.n; i++) {
 		if (!rows.row[i].l->physical && !rows.row[i].l->virtual)
 			continue;
@@ -530,12 +534,14 @@ void lines_put_top(struct json_writer *w, const struct lines_print *p, const str
 		json_end(w);
 	}
 	line_rows_free(&rows);
+	return hidden;
 }
 
 void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *lines)
 {
 	struct line_rows rows = line_rows_new(p, lines, 0);
 
+	rows.for_people = format_is_text(p->view.format);
 	for (size_t i = 0; i < lines->n; i++)
 		line_rows_count(&rows, &lines->line[i]);
 	set_keys(&rows);

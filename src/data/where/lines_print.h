@@ -47,16 +47,19 @@ struct lines_print {
 int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err);
 
 /**
- * lines_put_top() - the @p->view.top lines that cost most, private ones too, as elements of an array
+ * lines_put_top() - the @p->view.top lines that cost most, as elements of an array that people see
  * @judged: false: the selection hides who shares a line, so that there are no verdicts
  * @more: adds members to each element; NULL: none
  *
  * Each has line, verdict (as in text; null: not judged), slots (as in text), the writer, reader and variable of
  * most samples, others of each, threads, samples, loads, stores, hitm (share) and
  * cycles (both null: unknown).
+ *
+ * Return: how many were left out since only one thread or CPU uses them, as by lines_print() as text.
  */
-void lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
-		   bool judged,
-		   void (*more)(void *ctx, struct json_writer *w, const struct line *l), void *ctx);
+size_t lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
+		     bool judged,
+		     void (*more)(void *ctx, struct json_writer *w, const struct line *l),
+		     void *ctx);
 
 #endif

@@ -314,6 +314,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	html_places_write(&r->places, &w);
 	write_names(r, &w);
 	json_put_u64(&w, "lines_lack", r->trimmed);
+	json_put_u64(&w, "lines_private", r->lines_private);
 	json_begin_array(&w, "lines");
 	fwrite(r->hot_lines, 1, r->hot_size, f);
 	json_finish(&w);

@@ -55,7 +55,8 @@ struct html_report {
 	struct line_set *lines; /* of the current recording */
 	char *hot_lines;	/* of all recordings, as elements of a JSON array */
 	size_t hot_size;
-	__u64 trimmed; /* samples of lines that were given up */
+	__u64 trimmed;	     /* samples of lines that were given up */
+	__u64 lines_private; /* lines of one thread or CPU, which are left out */
 	FILE *hot_file;
 	struct json_writer hot_writer;
 	struct intern frames, groups;

@@ -169,8 +169,9 @@ void html_report_part_end(struct html_report *r)
 		return;
 	lines = lines_finish(r->lines);
 	r->trimmed += lines->trimmed;
-	lines_put_top(&r->hot_writer, &p, lines,
-		      !r->opts.lines_hidden && !lines_hidden_in(r->opts.info, &why), put_users, r);
+	r->lines_private += lines_put_top(
+		&r->hot_writer, &p, lines,
+		!r->opts.lines_hidden && !lines_hidden_in(r->opts.info, &why), put_users, r);
 	lines_free(r->lines);
 	r->lines = NULL;
 }

@@ -337,8 +337,9 @@ function lineRow(l, scale) {
 }
 function drawLines() {
 	const list = D.lines.filter(l => selected.group === null || l.groups.includes(selected.group)).sort((a, b) => b.cycles - a.cycles), scale = scaleOf(Math.max(...list.map(l => l.cycles / D.duration_s), 0));
-	id('lines').hidden = !D.lines.length;
+	id('lines').hidden = !D.lines.length && !D.lines_private;
 	id('lines-note').textContent = '64 bytes each, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' +
+		(D.lines_private ? ` ${count(D.lines_private)} line${D.lines_private > 1 ? 's' : ''} of one thread or CPU ${D.lines_private > 1 ? 'are' : 'is'} not listed.` : '') +
 		(D.lines_lack ? ` ${count(D.lines_lack)} samples of cold lines are missing.` : '');
 	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
 	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => lineRow(l, scale)));
