@@ -507,6 +507,22 @@ class Report(unittest.TestCase):
             mine = run('report', self.file, '--by', by, '--columns', columns).stdout.split('\n\n')[1]
             self.assertEqual(mine.splitlines(), hist.splitlines())
 
+    def test_rows_without_miss_cycles(self):
+        """For people they are in the rest, of hist, too, unless they are asked for; programs get all."""
+        rows = list(csv.DictReader(io.StringIO(run('report', self.file, '--by', 'symbol,src', '--csv').stdout)))
+        idle = [r for r in rows if r['miss_cycles'] == '0']
+        self.assertGreater(len(idle), 1)
+        self.assertGreater(len(rows), len(idle))
+        for command in 'report', 'replay':
+            with self.subTest(command):
+                text = run(command, self.file, '--by', 'src').stdout.split('\n\n')[1]
+                self.assertNotRegex(text, r'(?m)^(none|l1) ')
+                self.assertRegex(text, r'(?m)^other \(\d+\) ')
+                for option in ('--top', '50'), ('--sort', 'samples'):
+                    self.assertRegex(run(command, self.file, '--by', 'src', *option).stdout, r'(?m)^none .* 0 ')
+        text = run('report', self.file, '--by', 'symbol,src').stdout
+        self.assertNotRegex(text, r'(?m)^\S.*  (none|l1)  ')
+
     def test_addresses_are_whole(self):
         """At 80 columns, too: numbers give way."""
         for by in 'line', 'page', 'ip', 'ip,src':

@@ -188,10 +188,21 @@ static bool has_answer(const struct report_table *t)
 	return strong >= TABLE_ANSWER;
 }
 
+/* Does the row belong into the rest? @few: rows of few samples do */
+static bool folds(const struct report_table *t, const struct report_order *order,
+		  const struct report_row *row, size_t kept, bool few)
+{
+	const double of_all = report_value(t, row, TABLE_SHARE),
+		     share = !row->valid && t->total.valid ? 0 : of_all;
+
+	return order->fold_few && (table_folds_idle(kept, order->sort, share) ||
+				   (few && table_folds(kept, row->samples, row->valid, share)));
+}
+
 /* Leave out what the order says, which is at the end but for rows of few samples. */
 static void cut(struct report_table *t, const struct report_order *order)
 {
-	const bool fold = order->fold_few && has_answer(t);
+	const bool few = order->fold_few && has_answer(t);
 	size_t kept = 0;
 
 	t->rest.has_estimated = true;
@@ -200,8 +211,7 @@ static void cut(struct report_table *t, const struct report_order *order)
 		const struct report_row *row = &t->rows[i];
 
 		if ((order->top && kept == order->top) || row->samples < order->min_samples ||
-		    (fold && table_folds(kept, row->samples, row->valid,
-					 report_value(t, row, TABLE_SHARE)))) {
+		    folds(t, order, row, kept, few)) {
 			add_row(&t->rest, &t->rows[i]);
 			report_buckets(&t->rows[i], t->rest_buckets);
 			t->n_rest++;

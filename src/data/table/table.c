@@ -390,6 +390,20 @@ bool table_folds(size_t kept, __u64 samples, __u64 valid, double share)
 	return kept >= KEEP_ROWS && table_is_few(samples, valid) && !(share >= KEEP_SHARE);
 }
 
+bool table_folds_idle(size_t kept, enum table_column sort, double share)
+{
+	return kept && (sort == TABLE_CYCLES || sort == TABLE_SHARE) && share <= 0;
+}
+
+/* Does the row belong into the rest? @few: rows of few samples do */
+static bool folds(const struct table *t, const struct table_row *r, size_t kept, bool few)
+{
+	const double share = table_share(t, r);
+
+	return table_folds_idle(kept, t->sort, share) ||
+	       (few && table_folds(kept, r->all.samples, r->all.valid, share));
+}
+
 void table_rank_weak(struct table *t, size_t top, bool fold)
 {
 	const bool by_samples =
@@ -404,12 +418,9 @@ void table_rank_weak(struct table *t, size_t top, bool fold)
 				row[n++] = t->row[i];
 	for (size_t i = 0; i < n; i++)
 		strong += table_is_weak(row[i].all.valid) ? 0 : table_share(t, &row[i]);
-	fold &= strong >= TABLE_ANSWER;
 	for (size_t i = 0; i < n; i++) {
-		const struct series *s = &row[i].all;
-
 		if ((top && kept == top) ||
-		    (fold && table_folds(kept, s->samples, s->valid, table_share(t, &row[i]))))
+		    (fold && folds(t, &row[i], kept, strong >= TABLE_ANSWER)))
 			rest[folded++] = row[i];
 		else
 			t->row[kept++] = row[i];

@@ -92,12 +92,14 @@ bool table_is_few(__u64 samples, __u64 valid);
 #define TABLE_ANSWER 0.5
 /* True if a row of few samples, with @kept rows before it, belongs into the rest of such a table. */
 bool table_folds(size_t kept, __u64 samples, __u64 valid, double share);
+/* The same of a row without miss cycles, in a table that is sorted by them. */
+bool table_folds_idle(size_t kept, enum table_column sort, double share);
 
 /**
  * table_rank_weak() - rank rows of few samples behind the others
  * @top:  rows, as for table_build(), which got 0
- * @fold: also add rows of few samples and a small share to rest, below the first rows, if the
- *        others have most miss cycles
+ * @fold: also add rows without miss cycles to rest, and below the first rows those of few samples
+ *        and a small share, if the others have most miss cycles
  *
  * Tables sorted by a number of samples keep their order.
  */
