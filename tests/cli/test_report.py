@@ -693,7 +693,7 @@ class Report(unittest.TestCase):
         self.assertGreater(widest, 0)
         text = run('report', '--by', 'src', self.file).stdout
         error = f'{100 * widest:.{int(widest < 0.1)}f}%'
-        self.assertRegex(text, rf'\n\n95% intervals of cycles: .*{re.escape(error)}(; ~ fewer than 20 samples)?\n')
+        self.assertRegex(text, rf'\n\n95% intervals of cycles: .*{re.escape(error)}(; ~ (fewer than|last: under) 20 samples)?\n')
         by_src = {r['labels']['src']: r for r in rows}
         for r in csv.DictReader(io.StringIO(run('replay', self.file, '--by', 'src', '--csv').stdout)):
             mine = by_src[r['src']]

@@ -296,6 +296,13 @@ static void test_line(void **unused)
 	table_print_trust(f, &screen, &t);
 	fclose(f);
 	assert_string_equal(out, "95% intervals of cycles: +-9.9%; ~ fewer than 20 samples\n");
+	/* below one with fewer cycles */
+	rows[0].cycles = 4e7;
+	rows[1].cycles = 5e7;
+	f = fmemopen(out, sizeof(out), "w");
+	table_print_trust(f, &screen, &t);
+	fclose(f);
+	assert_string_equal(out, "95% intervals of cycles: +-9.9%; ~ last: under 20 samples\n");
 	t.row = &rows[1];
 	t.n = 1;
 	f = fmemopen(out, sizeof(out), "w");

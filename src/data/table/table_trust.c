@@ -13,8 +13,8 @@ static void put_error(FILE *f, const struct screen *screen, double error)
 
 void table_print_trust(FILE *f, const struct screen *screen, const struct table *t)
 {
-	double first = NAN, most = NAN;
-	bool weak = false;
+	double first = NAN, most = NAN, least = INFINITY;
+	bool weak = false, last = false;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct table_row *r = &t->row[i];
@@ -22,8 +22,10 @@ void table_print_trust(FILE *f, const struct screen *screen, const struct table 
 
 		if (table_is_weak(r->all.valid)) {
 			weak |= r->all.valid > 0;
+			last |= r->cycles > least;
 			continue;
 		}
+		least = fmin(least, r->cycles);
 		first = isnan(first) ? error : first;
 		most = fmax(most, error);
 	}
@@ -41,8 +43,9 @@ void table_print_trust(FILE *f, const struct screen *screen, const struct table 
 		fputs(" (first row) to ", f);
 		put_error(f, screen, most);
 	}
-	if (weak)
-		fprintf(f, "; ~ fewer than %d samples", TABLE_FEW);
+	if (weak) /* in the order of cycles nothing is to be explained */
+		fprintf(f, last ? "; ~ last: under %d samples" : "; ~ fewer than %d samples",
+			TABLE_FEW);
 	fputc('\n', f);
 }
 
