@@ -268,6 +268,23 @@ class C2c(unittest.TestCase):
         top = self.c2c(self.file, '--top', '2', '--sort', 'stores', '--columns', 'stores').stdout
         self.assertRegex(top, r'\nother \(\d+\) ')
 
+    def test_containers(self):
+        """A column has names of one kind: containers if there are any, else threads."""
+        wide = dict(os.environ, COLUMNS='200', LC_ALL='C.UTF-8')
+        table = self.c2c(self.file, env=wide).stdout.split('\n\n')[1]
+        self.assertRegex(table, r'^LINE .* CONTAINER +MISS')
+        self.assertRegex(table, r'\n0x100000280 .* web;db +\d')
+        host = os.path.join(self.dir.name, 'host')    # containers and what is in none
+        subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_recording'), host, '3000'], check=True, stdout=subprocess.DEVNULL)
+        table = self.c2c(host, '--all', env=wide).stdout.split('\n\n')[1]
+        self.assertRegex(table, r'^LINE .* CONTAINER +MISS')
+        self.assertIn(' host, no container;', table)
+        subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_places'), host, 'sharing'], check=True)
+        table = self.c2c(host, env=wide).stdout.split('\n\n')[1]
+        self.assertRegex(table, r'^LINE .* COMM +MISS')
+        self.assertNotIn('container', table)
+        self.assertIn(f' {self.rows(host)[0]["comms"]} ', table)
+
     def test_answer(self):
         """The first lines say what is shared; private lines are listed with --all, and in CSV and JSON."""
         listed = self.c2c(self.file).stdout

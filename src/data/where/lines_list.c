@@ -8,6 +8,7 @@
 #define WIDE		120 /* the same of containers */
 #define LINE_SLOT_MARKS "W written and used by several, w written, r read, . unused"
 #define ADVICE		5 /* lines that get one */
+#define TEXT_CONTAINER	5 /* key of text */
 
 void lines_terms(FILE *f)
 {
@@ -148,13 +149,11 @@ static const char *flow(struct line_rows *rows, const struct line *l)
 	return out;
 }
 
-static const char *or_comms(struct line_rows *rows, const struct line *l)
+static bool in_container(struct line_rows *rows, const struct line *l)
 {
 	const char *containers = joined(rows, l, LINE_CONTAINER, LINE_ANY);
 
-	if (containers && strcmp(containers, table_none(LABEL_CONTAINER)))
-		return containers;
-	return joined(rows, l, LINE_COMM, LINE_ANY) ?: containers;
+	return containers && strcmp(containers, table_none(LABEL_CONTAINER));
 }
 
 /* Text of narrow screens lacks them: functions say more. */
@@ -176,7 +175,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 			*name++ = slots_name(rows, l);
 		*name++ = flow(rows, l);
 		*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
-		*name++ = or_comms(rows, l);
+		*name++ = joined(rows, l, rows->by_comm ? LINE_COMM : LINE_CONTAINER, LINE_ANY);
 		return;
 	}
 	*name++ = line_name(rows, l, false);
@@ -197,8 +196,9 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 
 static void set_keys(struct line_rows *rows)
 {
-	static const char *const text[] = { "line",	 "verdict",  "slots",
-					    "functions", "variable", "container" };
+	static const char *const text[] = {
+		"line", "verdict", "slots", "functions", "variable", [TEXT_CONTAINER] = "container"
+	};
 	static const char *const narrow[] = { "line", "verdict", "functions" };
 	static const char *const all[NAMES_MAX] = {
 		"line",
@@ -229,6 +229,20 @@ static void set_keys(struct line_rows *rows)
 	       : has_slots(rows) ? text
 				 : narrow,
 	       rows->n_keys * sizeof(*all));
+}
+
+/* Without containers threads say more; one column has one kind of name. */
+static void name_rows(struct line_rows *rows)
+{
+	bool container = rows->n_keys <= TEXT_CONTAINER;
+
+	for (size_t i = 0; i < rows->n && !container; i++)
+		container = in_container(rows, rows->row[i].l);
+	rows->by_comm = rows->p->view.format == FORMAT_TEXT && !container;
+	if (rows->by_comm)
+		rows->key[TEXT_CONTAINER] = "comm";
+	for (size_t i = 0; i < rows->n; i++)
+		name_row(rows, &rows->row[i]);
 }
 
 /* Is a listed line shared, or may it be? */
@@ -510,7 +524,7 @@ void line_rows_only(struct line_rows *rows, const struct line *l)
 	set_keys(rows);
 	rows->n = 1;
 	rows->row[0] = (struct line_row){ .l = l };
-	name_row(rows, &rows->row[0]);
+	name_rows(rows);
 }
 
 size_t lines_put_top(struct json_writer *w, const struct lines_print *p, const struct lines *lines,
@@ -546,8 +560,8 @@ void line_rows_list(FILE *f, const struct lines_print *p, const struct lines *li
 		line_rows_count(&rows, &lines->line[i]);
 	set_keys(&rows);
 	order_rows(&rows);
-	for (size_t i = 0; p->view.format != FORMAT_JSON && i < rows.n; i++)
-		name_row(&rows, &rows.row[i]);
+	if (p->view.format != FORMAT_JSON)
+		name_rows(&rows);
 	if (p->view.format == FORMAT_CSV)
 		line_rows_csv(f, &rows);
 	else if (p->view.format == FORMAT_JSON)

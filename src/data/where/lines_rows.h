@@ -26,6 +26,7 @@ struct line_rows {
 	unsigned int whole; /* 1 << bits of keys that are cut only after the others */
 	struct line_row *row;
 	bool for_people;
+	bool by_comm;		  /* thread names take the place of containers */
 	size_t n, n_rest, hidden; /* hidden ones are in the rest, too */
 	struct line rest;
 	struct line total;
