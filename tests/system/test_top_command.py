@@ -116,6 +116,35 @@ class Command(unittest.TestCase):
                 self.assertRegex(shown[0], r'^annotated  \d+$')
                 self.assertEqual(self.again(command), shown, command)
 
+    def test_function(self):
+        """The instructions of a function, of all threads and of one, by the options that annotate takes."""
+        file = os.path.join(self.dir.name, 'function.ibs')
+        subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_annotated'), file], check=True, stdout=subprocess.DEVNULL)
+        for args, keys, given in ((['--by', 'symbol', '--sort', 'samples', '--metric', 'dc_miss_lat', '-C0-1', '--speed', '1e6'], '',
+                                   ' --metric dc_miss_lat -C0-1'),
+                                  (['--by', 'tid', '--columns', 'samples', '--filter', 'dc_miss_lat >= 0 || ld_op == 1', '--pid=!5'], ENTER + 'ccc',
+                                   " --filter 'dc_miss_lat >= 0 || ld_op == 1' '--pid=!5' -t 100")):
+            with self.subTest(args=args):
+                t = Terminal([ibscope.IBSCOPE, 'top', '-i', file, '-d', '0.2', *args], *SIZE)
+                try:
+                    t.until(lambda s: '[END]' in s and 'aggregated' in s)
+                    t.keys(keys)
+                    t.until(lambda s: re.search(r'(?m)^annotated ', s))
+                    t.keys(ENTER)
+                    screen = t.until('Enter, Esc back')
+                    total, = re.findall(r'(\d+) samples of ops in it', screen)
+                    t.keys('y')
+                    t.until('ibscope annotate -i')
+                    t.keys('q')
+                    self.assertEqual(t.wait(), 0)
+                    command = t.all[t.all.rindex('ibscope annotate -i'):].splitlines()[0]
+                finally:
+                    t.close()
+                self.assertEqual(command, f'ibscope annotate -i {file}{given} annotated')
+                p = run(*shlex.split(command)[1:])
+                self.assertEqual(p.returncode, 0, (command, p.stderr))
+                self.assertIn(f'{total} samples of ops in it', p.stdout)
+
     def test_deep(self):
         """A row within a row: the inner option is enough."""
         shown, command = self.screen(['--by', 'pod'], [DOWN, ENTER, ENTER])

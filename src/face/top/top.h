@@ -68,7 +68,8 @@ struct top_opts {
 	const char *command;		  /* "ibscope top" with the options that no key changes */
 	const char *given[TABLE_OPTIONS]; /* those that a row replaces; NULL: not given */
 	const struct cpulist *cpus;	  /* of the one for CPUs; NULL: not given */
-	const char *note;		  /* on the options, beside what is shown; NULL: none */
+	const char *annotate; /* "ibscope annotate" with those options of `command` that it takes */
+	const char *note;     /* on the options, beside what is shown; NULL: none */
 };
 
 struct top;
@@ -93,8 +94,8 @@ unsigned int top_labels(const struct top *t); /* that groups must have */
 const char *top_function(struct top *t);
 /* Is the group in the selected row? */
 bool top_in_row(struct top *t, const struct group *g);
-/* Show the instructions of a function, with annotate_finish() called; @a is top's from now on. */
-void top_annotate(struct top *t, struct annotate *a);
+/* Show the instructions of top_function(), with annotate_finish() called; @a is top's from now on. */
+void top_annotate(struct top *t, const char *function, struct annotate *a);
 
 /* A line that is shown until the next key. */
 void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

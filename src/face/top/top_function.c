@@ -7,9 +7,10 @@
 
 #define BOLD "\033[1m"
 
-void top_annotate(struct top *t, struct annotate *a)
+void top_annotate(struct top *t, const char *function, struct annotate *a)
 {
 	t->annotate = a;
+	t->function = xstrdup(function);
 	t->mode = TOP_FUNCTION;
 	t->line = 0;
 }
@@ -18,6 +19,8 @@ void top_leave_function(struct top *t)
 {
 	annotate_free(t->annotate);
 	t->annotate = NULL;
+	free(t->function);
+	t->function = NULL;
 	t->mode = TOP_TABLE;
 }
 

@@ -336,6 +336,8 @@ enum top_action top_key(struct top *t, unsigned int key)
 		if (t->mode == TOP_FUNCTION && i >= MOVES) {
 			if (keys[i].run == top_zoom_in || keys[i].run == escape)
 				escape(t);
+			if (keys[i].run == show_command)
+				show_command(t);
 			return TOP_NOTHING;
 		}
 		if (keys[i].run == top_zoom_in && t->mode != TOP_HELP && top_function(t))

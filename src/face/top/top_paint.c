@@ -204,7 +204,8 @@ static void key_line(struct paint *p, int y)
 			       "Space freeze"),
 		[TOP_HELP] = "Esc back  q quit",
 		[TOP_HISTOGRAM] = "h back  up/down other rows  Space freeze  q quit",
-		[TOP_FUNCTION] = "Enter, Esc back  up/down, PgUp/PgDn, Home/End scroll  q quit",
+		[TOP_FUNCTION] =
+			"Enter, Esc back  up/down, PgUp/PgDn, Home/End scroll  y command  q quit",
 		[TOP_EDIT] = "Enter done  Esc as before  ^U clear",
 		[TOP_WRITE] = "write as JSON: f this interval  h the whole history  Esc nothing",
 	};

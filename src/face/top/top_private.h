@@ -36,6 +36,7 @@ struct top {
 	enum top_mode mode;
 	size_t help_from, help_more; /* lines of help; how many more a page goes on, 0: the last */
 	struct annotate *annotate;   /* of TOP_FUNCTION */
+	char *function;		     /* its name */
 	size_t line, last_line; /* of its text: the first on the screen, and the last that can be */
 	int level;		/* -1: what --by says */
 	unsigned int sort;

@@ -197,16 +197,12 @@ static void put_options(FILE *f, const struct top *t)
 	}
 }
 
-void top_command(const struct top *t, char *out, size_t size)
+/* What top shows: rows, their order, and how often. */
+static void put_view(FILE *f, const struct top *t)
 {
 	unsigned int labels = top_row_labels(t) & ~TABLE_JOINED;
 	const char *sep = " --by ";
-	char *text;
-	size_t n;
-	FILE *f = xmemopen(&text, &n);
 
-	fputs(t->opts.command, f);
-	put_options(f, t);
 	for (int l = 0; t->level && l < LABEL_N; l++) {
 		if (!(labels >> l & 1))
 			continue;
@@ -222,6 +218,23 @@ void top_command(const struct top *t, char *out, size_t size)
 		text_put_word(f, t->opts.match);
 	}
 	fprintf(f, " -d %g", t->opts.interval_s);
+}
+
+void top_command(const struct top *t, char *out, size_t size)
+{
+	const bool function = t->mode == TOP_FUNCTION;
+	char *text;
+	size_t n;
+	FILE *f = xmemopen(&text, &n);
+
+	fputs(function ? t->opts.annotate : t->opts.command, f);
+	put_options(f, t);
+	if (function) {
+		fputc(' ', f);
+		text_put_word(f, t->function);
+	} else {
+		put_view(f, t);
+	}
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		if (!t->zoom[i].selected)
 			fprintf(f, "  # not only of %s, which no option selects%s", t->zoom[i].name,

@@ -153,7 +153,7 @@ static void annotate_row(struct top_cmd *c)
 	if (c->source->annotate(c->source, c->view, &a, &err))
 		top_say(c->view, "%s", err.text);
 	else
-		top_annotate(c->view, a);
+		top_annotate(c->view, top_function(c->view), a);
 	note_trouble(c, read_again(c, &err), &err);
 }
 
@@ -437,6 +437,8 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 			       "unexpected argument '%s': there is no recording of that name; to "
 			       "measure a command, use ibscope hist -- COMMAND",
 			       argv[optind]);
+	if (c->input.file)
+		top_keep_annotate(c, argc, argv);
 	none.labels = c->sampling.labels;
 	none.order = c->sampling.order;
 	if (c->pin_dir || c->user_socket) { /* -e chooses one of the collector's events */

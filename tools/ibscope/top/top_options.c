@@ -115,6 +115,62 @@ static void keep_word(char *to, size_t size, const char *word)
 	free(text);
 }
 
+/* Whether ibscope annotate takes this option of top. *next: its value is the next word */
+static bool annotate_takes(const char *word, bool *next)
+{
+	static const struct option_row others[] = {
+		{ .name = "cpu", .letter = 'C', .arg = "" },
+		{ .name = "metric", .arg = "" },
+		{ .name = "no-demangle" },
+		{ .name = "verbose", .letter = 'v' },
+	};
+	const struct option_set sets[] = {
+		{ .rows = select_option_rows, .n = select_option_n_rows },
+		{ .rows = others, .n = sizeof(others) / sizeof(others[0]) },
+	};
+	const size_t len = strcspn(word, "=");
+
+	*next = false;
+	for (size_t s = 0; s < 2; s++) {
+		for (size_t i = 0; i < sets[s].n; i++) {
+			const struct option_row *row = &sets[s].rows[i];
+			const bool is_long = !strncmp(word, "--", 2) &&
+					     strlen(row->name) == len - 2 &&
+					     !strncmp(word + 2, row->name, len - 2);
+			const bool is_short = row->letter && *word == '-' && word[1] == row->letter;
+
+			if (!is_long && !is_short)
+				continue;
+			*next = row->arg && *row->arg != '[' && !word[is_long ? len : 2];
+			return true;
+		}
+	}
+	return false;
+}
+
+void top_keep_annotate(struct top_cmd *c, int argc, char **argv)
+{
+	const char *value;
+	bool next;
+
+	snprintf(c->annotate, sizeof(c->annotate), "ibscope annotate -i");
+	keep_word(c->annotate, sizeof(c->annotate), c->input.file);
+	for (int i = 1; i < argc; i++) {
+		const int o = row_option(argv[i], &value);
+		bool kept = annotate_takes(argv[i], &next);
+
+		value = next && i + 1 < argc ? argv[i + 1] : value;
+		/* as in top_keep_command() */
+		kept &= o < 0 || *value == '!' || strchr(value, ':');
+		if (kept)
+			keep_word(c->annotate, sizeof(c->annotate), argv[i]);
+		i += next;
+		if (kept && next && i < argc)
+			keep_word(c->annotate, sizeof(c->annotate), argv[i]);
+	}
+	c->top.annotate = c->annotate;
+}
+
 void top_keep_command(struct top_cmd *c, int argc, char **argv)
 {
 	static const char *const changed[] = { "--by", "--sort",    "--match", "--interval",

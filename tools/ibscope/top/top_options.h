@@ -28,7 +28,7 @@ struct top_cmd {
 	unsigned int labels; /* requested from the source */
 	double began;	     /* start of the current interval */
 	__u64 seen;	     /* samples of all intervals */
-	char command[1024], host[256];
+	char command[1024], annotate[1024], host[256];
 	char given[TABLE_OPTIONS][512]; /* of the command, what rows replace */
 };
 
@@ -40,6 +40,9 @@ void top_usage(FILE *f, const struct option_set *sets, size_t n);
 
 /* Keep the arguments that no key changes, as given. */
 void top_keep_command(struct top_cmd *c, int argc, char **argv);
+
+/* The command that shows the instructions of a function of the recording, without the function. */
+void top_keep_annotate(struct top_cmd *c, int argc, char **argv);
 
 /* A word on options that select more than they seem to; NULL: none. */
 const char *top_note(const struct select_options *s);
