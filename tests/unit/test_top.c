@@ -442,6 +442,15 @@ static void test_time(void **state)
 	keys(t, " ");
 	has(t, "[LIVE]");
 	has(t, "14:05:00");
+	/* as a recording ends */
+	make(&s, 0, 0);
+	f.end_ns += 2000000000;
+	top_add(t, &s, &f, name_of, NULL);
+	snapshot_free(&s);
+	has(t, "no samples in this interval");
+	has_not(t, "the left arrow");
+	info.ended = true;
+	has(t, "no samples in this interval; the left arrow goes to the one before");
 	top_free(t);
 }
 

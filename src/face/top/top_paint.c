@@ -268,6 +268,12 @@ static void put_table(struct paint *p, int y, int x, int lines, const struct tab
 	table_text_free(&text);
 }
 
+/* Whether nothing comes after the interval on the screen, but something came before it. */
+static bool at_end(const struct top *t)
+{
+	return (t->frozen || t->opts.info->ended) && top_shown(t) + 1 < history_n(t->history);
+}
+
 static void main_table(struct paint *p, int y, int lines, int width)
 {
 	static const enum table_column few[] = { TABLE_CYCLES, TABLE_P99 };
@@ -304,9 +310,10 @@ static void main_table(struct paint *p, int y, int lines, int width)
 		grid_printf(p->g, y + 1, 0, GRID_DIM, "this interval was not counted by %s%s",
 			    top_level_name(t), t->frozen ? "" : "; the next one is");
 	else if (!t->table.n)
-		grid_put(p->g, y + 1, 0, GRID_DIM,
-			 p->frame ? "no samples in this interval"
-				  : "waiting for the first interval");
+		grid_printf(p->g, y + 1, 0, GRID_DIM, "%s%s",
+			    p->frame ? "no samples in this interval"
+				     : "waiting for the first interval",
+			    at_end(t) ? "; the left arrow goes to the one before" : "");
 }
 
 /* --- the selected row --- */
