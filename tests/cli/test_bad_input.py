@@ -96,6 +96,7 @@ USAGE = [
     # also without a collector
     (['ctl', '--control', '/nonexistent', 'set', 'period=abc'], "-c (period): invalid number 'abc'"),
     (['ctl', '--control', '/nonexistent', 'set', 'grace=3', 'perod=5'], "unknown option 'perod'; did you mean 'period'?"),
+    (['top', '--once', '--json'], 'top has no --json: `ibscope hist --json 2 1` prints one interval'),
     (['ctl', '--control', '/nonexistent', 'set', 'frobnicate=5'], "unknown option 'frobnicate'; `ibscope serve --help` lists them"),
     (['ctl', '--control', '/nonexistent', 'set', 'pin-dir=x'], "'pin-dir' cannot be set live"),
     (['ctl', '--control', '/nonexistent', 'set', 'by=container', 'hot-lines=1'], "'hot-lines' cannot be set live"),

@@ -408,6 +408,18 @@ static int check(struct top_cmd *c, const struct sampling_opts *none, bool *sele
 	return ret ?: sampling_check(&c->sampling, err);
 }
 
+/* Of an option that other commands have. */
+static int no_json(int argc, char **argv, int ret, struct err *err)
+{
+	for (int i = 1; ret < 0 && i < argc; i++)
+		if (!strcmp(argv[i], "--json"))
+			return err_set(
+				err, ret,
+				"top has no --json: `ibscope hist --json 2 1` prints one "
+				"interval, and the key 'w' of top writes those on the screen");
+	return ret;
+}
+
 /* @selects: set to whether options of sampling are given. Return: as options_parse() */
 static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct err *err)
 {
@@ -425,7 +437,7 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 	c->sampling.labels = 0;
 	memcpy(&none, &c->sampling, sizeof(none));
 	top_keep_command(c, argc, argv);
-	ret = options_parse(argc, argv, sets, ARRAY_SIZE(sets), err);
+	ret = no_json(argc, argv, options_parse(argc, argv, sets, ARRAY_SIZE(sets), err), err);
 	if (ret == OPTIONS_HELP)
 		top_usage(stdout, sets, ARRAY_SIZE(sets));
 	if (ret)
