@@ -112,7 +112,8 @@ TOUCH = """JSON.stringify([...document.querySelectorAll('#heat svg, #mix svg, #a
 # Names that have a gap, lack their end, or are wider than their column
 BAD_NAMES = """JSON.stringify([...document.querySelectorAll('.name')].filter(e => e.title && e.clientWidth && (
     e.textContent.slice(-3) !== nameText(e.title).slice(-3) || e.scrollWidth > e.clientWidth ||
-    e.children.length > 1 && e.lastChild.getBoundingClientRect().left - e.firstChild.getBoundingClientRect().right > 1)).map(e => e.textContent))"""
+    e.children.length > 1 && e.lastChild.getBoundingClientRect().left - (r => (r.selectNodeContents(e.firstChild), r))(document.createRange()).getBoundingClientRect().right > 1))
+    .map(e => e.textContent))"""
 
 
 @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
@@ -516,7 +517,7 @@ class Lines(Page):
 
     def test_layout(self):
         with browser.browse().page() as b:
-            for width in 390, 800, 1400:
+            for width in 390, 800, 1280, 1400:
                 self.check_layout(b, width)
             b.js("choose({ group: D.groups.findIndex(g => g.name === 'db') })")
             self.assertEqual(b.js("document.querySelectorAll('#line-rows tbody tr').length"),

@@ -103,7 +103,7 @@ function drawFigures() {
 			(price === null ? 'price: unknown' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
 		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
 			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'unknown', ratio(trend.hitm, trend.cycles)],
-		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
+		[`${className()[0].toUpperCase() + className().slice(1)} latency, p50 / p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
 			'', `cycles, ${count(n)} samples`, p99],
 		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
 	];
@@ -127,7 +127,7 @@ function coarse(values) {
 const TABLE_ROWS = 20;
 const columns = () => [
 	{ key: 'name', title: D.group_title, css: '' },
-	{ key: 'samples', title: 'Samples', css: 'wide', width: 58 },
+	{ key: 'samples', title: 'Samples', css: 'wide room', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
 	{ key: 'share', title: 'Share, by source', css: 'mix', width: 122 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 56 },
@@ -135,7 +135,7 @@ const columns = () => [
 	{ key: 'hitm', title: 'HITM, %', css: 'wide', width: 48 },
 	{ key: 'p50', title: className() + ' p50', css: 'mid', width: 54 },
 	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
-	{ key: null, title: 'Miss cycles by latency', css: 'wide left', width: 104 },
+	{ key: null, title: 'Miss cycles by latency', css: 'wide room left', width: 104 },
 ];
 /* The first and the last bucket in use. */
 function usedBuckets() {

@@ -108,15 +108,15 @@ function trend(keys) {
 const className = () => source === null ? 'Memory' : D.sources[source];
 const columns = () => [
 	{ key: 'name', title: 'Container', css: '' },
-	{ key: 'samples', title: 'Samples', css: 'wide', width: 58 },
+	{ key: 'samples', title: 'Samples', css: 'wide room', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
 	{ key: null, title: 'Share, by source', css: 'mix', width: 122 },
 	{ key: null, title: 'Trend, ' + time(span()[1] - span()[0]), css: 'mid left', width: 80 },
 	{ key: null, title: 'Change, %', css: 'mid', width: 58 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 54 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
-	{ key: 'walks', title: 'TLB walk, %', css: 'wide', width: 48 },
-	{ key: 'p50', title: className() + ' p50', css: 'wide', width: 54 },
+	{ key: 'walks', title: 'TLB walk, %', css: 'wide room', width: 48 },
+	{ key: 'p50', title: className() + ' p50', css: 'wide room', width: 54 },
 	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
 ];
 function drawTable(w) {
