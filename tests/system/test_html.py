@@ -169,7 +169,7 @@ class Html(Page):
         findings = re.search(r'<ol class="findings".*?</ol>', self.dom(), re.S).group()
         self.assertIn('No container differs from the rest beyond noise.', findings)
         self.assertIn(' cache lines</b> are shared falsely', findings)
-        self.assertNotIn('Next:', findings)
+        self.assertEqual(re.findall('Next: <code>([^<]*)', findings), [f'ibscope c2c {self.file}'])
         loads = os.path.join(self.dir.name, 'loads.html')    # of which nobody knows who shares a line
         self.assertEqual(run('report', self.file, '--op', 'load', '--html', loads).returncode, 0)
         dom, told = browser.browse().dom(f'file://{loads}', 8000)
@@ -502,6 +502,7 @@ class Lines(Page):
         self.assertGreater(share, .1)
         self.assertRegex(re.sub('<[^>]*>', '', says), rf'{len(falsely)} cache lines are shared falsely, with {100 * share:.1f}.% of all miss cycles')
         self.assertNotIn('Nothing stands out', says)
+        self.assertRegex(re.sub('<[^>]*>', '', says), r'Threads write parts of them that others do not use\..*Next: ibscope c2c ' + re.escape(self.file))
         table = re.search(r'<table class="rows" id="line-rows">.*?</table>', dom, re.S).group()
         row = next(r for r in re.findall(r'<tr>.*?</tr>', table) if '>0x100000040<' in r)
         self.assertIn('<b>true sharing</b>', row)

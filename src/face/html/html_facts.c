@@ -293,6 +293,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	json_put_bool(&w, "hitm", r->hitm_known);
 	json_put_text(&w, "host", r->opts.info->host);
 	json_put_text(&w, "file", r->opts.again);
+	json_put_u64(&w, "parts", r->parts);
 	json_put_text(&w, "command", r->parts ? "ibscope report" : "ibscope hist");
 	json_begin_array(&w, "sources");
 	for (unsigned int i = 0; i < IBS_SRC_N; i++)

@@ -24,17 +24,18 @@ function noFindings() {
 	return 'Nothing stands out: ' + (several.length ? `no ${several.join(' or ')} differs from the rest beyond noise.` : 'there is one container, and nothing to compare it with.');
 }
 /* Falsely shared lines of all threads together, if they have a tenth of all miss cycles. */
-function sharedLines() {
+function sharedLines(before) {
 	const lines = D.lines.filter(l => l.verdict === 'false' || l.verdict === 'both').sort((a, b) => b.cycles - a.cycles), one = lines.length === 1;
 	const cycles = lines.reduce((sum, l) => sum + l.cycles, 0);
 	if (!(cycles > whole.total.cycles / 10))
 		return [];
-	return [html('li', {}, html('span', {}), html('div', {}, html('p', {}, html('b', {}, `${count(lines.length)} cache line${one ? '' : 's'}`),
+	return [html('li', {}, html('span', { class: 'unknown' }, `${before + 1}.`), html('div', {}, html('p', {}, html('b', {}, `${count(lines.length)} cache line${one ? '' : 's'}`),
 		` ${one ? 'is' : 'are'} shared falsely, with ${percent(cycles, whole.total.cycles)}${THIN}% of all miss cycles`,
-		...(lines[0].variable === null ? [] : [one ? ': ' : ', the dearest of ', html('b', { class: 'mono' }, lines[0].variable)]), '. See ', html('a', { href: '#lines' }, 'cache lines'), '.')))];
+		...(lines[0].variable === null ? [] : [one ? ': ' : ', the dearest of ', html('b', { class: 'mono' }, lines[0].variable)]), `. Threads write parts of ${one ? 'it' : 'them'} that others do not use. See `, html('a', { href: '#lines' }, 'cache lines'), '.'),
+		D.parts === 1 ? html('p', {}, 'Next: ', html('code', {}, `ibscope c2c ${quote(D.file)}`)) : null))];
 }
 function drawFindings() {
-	const list = D.findings ? D.findings.list : [], lines = sharedLines(), none = noFindings();
+	const list = D.findings ? D.findings.list : [], lines = sharedLines(list.length), none = noFindings();
 	if (!list.length)
 		lines.push(html('li', { class: 'none' }, html('p', {}, lines.length ? none.replace('Nothing stands out: n', 'N') : none)));
 	id('findings').replaceChildren(...list.map(finding), ...lines);
