@@ -63,7 +63,8 @@ class Seen(test_exporter.Collected):
         # of each container: name, samples, miss cycles, share, trend, change, memory, remote, TLB walks, p50, p99
         cells = re.findall(r'<td[^>]*>(.*?)</td>', rows[0][2])
         self.assertEqual(len(cells), 11)
-        self.assertRegex(' '.join(cells[i] for i in (1, 2, 6, 7, 8)), r'^[\d,]+ [\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
+        self.assertRegex(' '.join(cells[i] for i in (1, 2, 6, 7, 8)), r'^[\d,]+ ~?[\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
+        self.assertRegex(dom, r'id="trust">(95% intervals of cycles: ±[\d.]+%|every row has fewer than 20 samples)')
         self.assertIn('total', rows[-1][1])
         self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
         # of fetches: name, samples, fetches a second, six outcomes, page walks, mean latency
@@ -210,6 +211,8 @@ class Seen(test_exporter.Collected):
         dom = self.dom(self.serve_page(e.get('/')[2].encode(), reading))
         self.assertRegex(dom, r'aria-label="Latency of /a over the last')
         self.assertIn('<path class="spark"', dom)
+        # of n equal samples 1.96 / sqrt(n); a minute has 6,000
+        self.assertRegex(dom, r'id="trust">95% intervals of cycles: ±2\.[4-7]%<')
         # 500 samples of 1,000 ops in 5 s, of 400 cycles each: 40 million cycles/s
         self.assertRegex(dom, r'<tr data-samples="\d+"[^>]*>.*?<td class="">40.0</td>')
 

@@ -126,6 +126,16 @@ class Html(Page):
         self.check(self.dom())
         self.assertIn('Memory is DRAM, CXL and persistent memory of any node.', self.text)
 
+    def test_trust(self):
+        """The line below the table is that of `report`, up to the width of a bucket."""
+        line = r'95% intervals of cycles: ±([\d.]+)%(?: \(first row\) to ±([\d.]+)%)?(?:; (~ fewer than 20 samples))?'
+        dom, text = self.dom(), run('report', self.file, '--by', 'pod,container,cgroup').stdout
+        got, want = re.search(f'id="trust">{line}<', dom), re.search(f'{line}\\n', text)
+        self.assertEqual((got[2] is None, got[3]), (want[2] is None, want[3]))
+        for a, b in zip(got.group(1, 2), want.group(1, 2)):
+            if b is not None:
+                self.assertAlmostEqual(float(a), float(b), delta=.1 if float(b) < 10 else 1)
+
     def test_attribution(self):
         """What is known of functions and nodes adds up, as `report` has it; of the lines, `c2c`."""
         rows = re.search(r'<table id="attribution-rows">.*?</table>', self.dom(), re.S).group()

@@ -91,7 +91,7 @@ function filters() {
 
 /* ---- sums ---- */
 function sums() {
-	return { samples: 0, cycles: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
+	return { samples: 0, cycles: 0, squares: 0, largest: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
 		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
 		far: 0, farN: 0, near: 0, nearN: 0 };
 }
@@ -112,6 +112,8 @@ function addRow(sum, c, i, k) {
 	if (bucket === NO_LATENCY)
 		return;
 	sum.valid += n;
+	sum.squares += cycles * cycles / n; /* latencies of a bucket are nearly equal */
+	sum.largest = Math.max(sum.largest, c.max[i] * c.operations[i] / n);
 	if (REMOTE[k])
 		sum.remote += cycles;
 	if (MEMORY[k])

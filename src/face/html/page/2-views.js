@@ -152,8 +152,8 @@ function mergeSums(list) {
 	const m = sums();
 	for (const s of list)
 		for (const key of Object.keys(m))
-			if (key === 'max')
-				m.max = Math.max(m.max, s.max);
+			if (key === 'max' || key === 'largest')
+				m[key] = Math.max(m[key], s[key]);
 			else if (typeof m[key] === 'number')
 				m[key] += s[key];
 			else
@@ -182,11 +182,12 @@ function drawTable() {
 		body.push(sum(rest, `other (${rest.length})`, {}));
 	body.push(sum(rows, 'Total', { class: 'total' }));
 	table.querySelector('tbody').replaceChildren(...body);
+	id('trust').textContent = trustText(shown.map(r => r.sum));
 
 	function row(r, name, attributes) {
 		const x = r.sum, p50 = percentile(x.buckets, .5, x.max), p99 = percentile(x.buckets, .99, x.max), total = attributes.class === 'total';
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v);
-		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, scale.text(x.cycles / s)),
+		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, weakMark(x) + scale.text(x.cycles / s)),
 			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 70, DIMENSIONS.some(d => d !== 'group' && selected[d] !== null) ? r.whole.cycles : 0),
 				html('span', {}, percent(x.cycles, R.groups.reduce((a, b) => a + b.cycles, 0))))),
 			cell(4, percent(x.memory, x.cycles)), cell(5, percent(x.remote, x.cycles)),

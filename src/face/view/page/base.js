@@ -80,6 +80,24 @@ function percentile(buckets, p, max = Infinity) {
 			return Math.min(D.edges[b], max);
 	return null;
 }
+/* ---- trust: as base/estimate.c and table_print_trust() ---- */
+const FEW = 20, Z = 1.959964, UNSEEN = .5;
+/* Half of the 95 % interval of a sum of weights over the sum. @e: sum, sum of squares, and the largest weight */
+function errorOf({ cycles, squares, largest }) {
+	const poisson = (n, z) => n * Math.max(1 - 1 / (9 * n) + z / (3 * Math.sqrt(n)), 0) ** 3;
+	const bound = (sum, sq, z) => sq / sum * poisson(sum * sum / sq, z), unseen = UNSEEN * largest;
+	return cycles > 0 && squares > 0 ? (bound(cycles + unseen, squares + unseen * largest, Z) - bound(cycles, squares, -Z)) / 2 / cycles : NaN;
+}
+const isWeak = sum => sum.valid < FEW;
+const weakMark = sum => sum.valid && isWeak(sum) ? '~' : '';
+/* @rows: sums, in the order of the table */
+function trustText(rows) {
+	const text = error => `±${(100 * error).toFixed(error < .1 ? 1 : 0)}%`, strong = rows.filter(r => !isWeak(r)).map(errorOf).filter(error => error >= 0);
+	const weak = rows.some(weakMark), most = Math.max(...strong);
+	if (!strong.length)
+		return weak ? `every row has fewer than ${FEW} samples with a latency: sample longer` : '';
+	return `95% intervals of cycles: ${text(strong[0])}` + (most > strong[0] ? ` (first row) to ${text(most)}` : '') + (weak ? `; ~ fewer than ${FEW} samples` : '');
+}
 const cyclesText = v => v === null ? UNKNOWN : count(v);
 
 /* ---- small pictures ---- */

@@ -58,7 +58,7 @@ function since(now, old, of) {
 }
 /* Miss cycles as in hist: latency times the ops that a sample represents. */
 const missCycles = s => s.samples ? s.sum * s.estimated_ops / s.samples : 0;
-const sums = () => ({ samples: 0, valid: 0, cycles: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
+const sums = () => ({ samples: 0, valid: 0, cycles: 0, squares: 0, largest: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
 	buckets: new Float64Array(L), of: D.sources.map(() => null) });
 function addTo(sum, c) {
 	D.sources.forEach((name, k) => {
@@ -76,7 +76,11 @@ function addTo(sum, c) {
 		for (const key of ['samples', 'valid', 'sum'])
 			of[key] += s[key];
 		of.cycles += cycles;
+		const middle = le => (le + lowEdge(BUCKET.get(le))) / 2, scale = cycles / s.buckets.reduce((all, [le, n]) => all + n * middle(le), 0);
 		for (const [le, n] of s.buckets) {
+			const weight = middle(le) * scale;
+			sum.squares += n * weight * weight;
+			sum.largest = Math.max(sum.largest, weight);
 			of.buckets[BUCKET.get(le)] += n;
 			if (source !== null || isMemory(name))
 				sum.buckets[BUCKET.get(le)] += n;
@@ -137,7 +141,7 @@ function drawTable(w) {
 	const add = (name, sum, keys, attributes) => {
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v), total = attributes.class === 'total';
 		const change = changeOf(sum, merged([...old.values()].filter(g => !keys || keys.has(g.key))), w);
-		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, scale.text(sum.cycles / w.seconds)),
+		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, weakMark(sum) + scale.text(sum.cycles / w.seconds)),
 			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
 			cell(4, sparkline(trend(keys), 72, 18) || ''), html('td', { class: cols[5].css + change.css }, change.text), cell(6, percent(sum.memory, sum.cycles)),
 			cell(7, percent(sum.remote, sum.cycles)), cell(8, percent(sum.walks, sum.accesses)), cell(9, cyclesText(latencyAt(sum.buckets, .5))), cell(10, cyclesText(latencyAt(sum.buckets, .99))));
@@ -146,7 +150,9 @@ function drawTable(w) {
 		const sum = sums();
 		for (const g of parts)
 			for (const key of Object.keys(sum))
-				if (typeof sum[key] === 'number')
+				if (key === 'largest')
+					sum.largest = Math.max(sum.largest, g.sum.largest);
+				else if (typeof sum[key] === 'number')
 					sum[key] += g.sum[key];
 				else if (key !== 'of')
 					g.sum[key].forEach((v, i) => sum[key][i] += v);
@@ -160,6 +166,7 @@ function drawTable(w) {
 		body.push(add('Total', merged(list), null, { class: 'total' }));
 	table.querySelector('tbody').replaceChildren(...body);
 	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
+	id('trust').textContent = trustText(shown.map(g => g.sum));
 	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + (list.some(g => g.key === UNNAMED) ? ' Unnamed are groups that were gone, or first seen, before their names were read.' : '') + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. Memory is DRAM, CXL and persistent memory of any node. p50 and p99 are latencies of ${className().toLowerCase()} ` +
 		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale.' + (w.before ? ` Change is against the ${time(w.before.seconds)} before; ~ is within the noise of sampling.` : '');
 	return list.find(g => g.key === chosen);
