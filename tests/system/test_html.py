@@ -530,6 +530,8 @@ class Lines(Page):
         with browser.browse().page() as b:
             for width in 390, 800, 1280, 1400:
                 self.check_layout(b, width)
+            b.js("document.querySelector('#line-rows .name').replaceWith(nameOf('/db', 'span')); fitNames()")    # a short path
+            self.assertEqual(json.loads(b.js(BAD_NAMES)), [])
             b.js("choose({ group: D.groups.findIndex(g => g.name === 'db') })")
             self.assertEqual(b.js("document.querySelectorAll('#line-rows tbody tr').length"),
                              b.js("D.lines.filter(l => l.groups.includes(selected.group)).length"))
