@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The page and the report for those who do not see them: names and roles as a browser tells them, and axe-core."""
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -18,6 +19,11 @@ LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice
 FIND = '''axe.run(document, { runOnly: { type: 'tag', values: %s } }).then(r => [r.passes.length, r.violations.map(v =>
     v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join('; '))])''' % LEVELS
 OPERATED = {'button', 'link', 'combobox', 'textbox', 'searchbox', 'checkbox'}
+# Texts of neighbours in a table that touch, as "a / b"
+TOUCHING = """JSON.stringify([...document.querySelectorAll('tr')].flatMap(tr => {
+    const all = [...tr.cells].filter(e => e.offsetWidth).map(e => (r => (r.selectNodeContents(e), [e.textContent, r.getBoundingClientRect()]))(document.createRange()));
+    return all.slice(1).map(([b, q], i) => [...all[i], b, q]).filter(([a, r, b, q]) => a && b && r.width && q.width && r.right > q.left - 1).map(([a, , b]) => `${a} / ${b}`);
+}))"""
 READY = "document.body?.dataset.ready === 'yes'"
 axe = None
 
@@ -129,13 +135,22 @@ class Pages(Case):
 class Live(test_exporter.Collected, Case):
     ARGS = ('-e', 'ibs_op//,ibs_fetch//')
 
-    def look(self, check):
+    def look(self, check, *sizes):
         e = self.start(test_exporter.Exporter)
         self.until(lambda: e.get('/-/ready')[0] == 200)
-        self.at_each_size(e.url + '/', "document.body && document.querySelectorAll('#rows tbody tr').length > 1", check)
+        self.at_each_size(e.url + '/', "document.body && document.querySelectorAll('#rows tbody tr').length > 1 && document.querySelectorAll('#sources tbody tr').length > 3",
+                          check, *(sizes and [sizes]))
 
     def test_names(self):
         self.look(self.check_names)
+
+    def test_fits(self):
+        """No text of a table touches that of the next column, and nothing is wider than the page."""
+        def check(b):
+            self.assertEqual(json.loads(b.js(TOUCHING)), [])
+            self.assertLessEqual(b.js('document.documentElement.scrollWidth - innerWidth'), 0)
+            self.assertGreater(b.js("document.querySelectorAll('#sources tbody tr').length"), 3)
+        self.look(check, (1400, 'light'), (1280, 'light'), (800, 'dark'), (390, 'light'))
 
     def test_axe(self):
         read_axe()

@@ -230,11 +230,11 @@ function drawChosen(g, w) {
 	const scale = scaleOf(Math.max(...g.sum.source, 0) / w.seconds), max = Math.max(...g.sum.source, 1e-9);
 	id('sources-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
 	id('sources').querySelector('tbody').replaceChildren(...D.sources.map((name, k) => [name, g.sum.of[k], k]).filter(([, of]) => of).map(([name, of, k]) => {
-		const one = new Float64Array(S), p = q => html('td', { class: q === .9 ? 'mid' : '' }, cyclesText(latencyAt(of.buckets, q)));
+		const one = new Float64Array(S), p = q => html('td', { class: q === .9 ? 'mid room' : '' }, cyclesText(latencyAt(of.buckets, q)));
 		one[k] = of.cycles;
 		return html('tr', {}, html('td', {}, html('i', { class: 'key src-' + name }), name), html('td', {}, scale.text(of.cycles / w.seconds)),
 			html('td', {}, html('span', { class: 'share' }, shareBar(one, max, 34), html('span', {}, percent(of.cycles, g.sum.cycles)))),
-			html('td', { class: 'mid' }, count(of.samples)), html('td', { class: 'mid' }, of.valid ? count(of.sum / of.valid) : UNKNOWN), p(.5), p(.9), p(.99));
+			html('td', { class: 'mid' }, count(of.samples)), html('td', { class: 'mid room' }, of.valid ? count(of.sum / of.valid) : UNKNOWN), p(.5), p(.9), p(.99));
 	}));
 }
 function drawLegend() {
