@@ -33,6 +33,21 @@ class Live(unittest.TestCase):
                         with self.subTest(case=case.name, what=what, n=n, all=all_):
                             self.assertIsNone(driver.judge(good, r), (r.stack[:8], r.stderr))
 
+    def test_directories_of_pins(self):
+        """What `serve` has created is gone if it cannot look at it."""
+        case = next(c for c in inject.LIVE if c.name.startswith('serve '))
+        with tempfile.TemporaryDirectory() as directory:
+            driver = inject.Driver(os.path.abspath(ibscope.BUILD), inject.build_library(directory), directory)
+            for n in range(1, 50):
+                r = inject.Run(driver, case, 'fstat', n)
+                with self.subTest(n=n):
+                    self.assertFalse(r.pins, (r.stack[:8], r.stderr))
+                # the last thing that is looked at
+                if 'make_links_dir' in driver.symbols.stack(r.stack):
+                    break
+            else:
+                self.fail('it never looks at the directory of links')
+
 
 if __name__ == '__main__':
     unittest.main()

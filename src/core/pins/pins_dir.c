@@ -120,14 +120,17 @@ static int make_room(const char *path, bool links, struct err *err)
 
 static int make_links_dir(const struct pins *p, struct err *err)
 {
-	int ret = make_room(p->links, true, err);
+	int ret = make_room(p->links, true, err), made;
 
 	if (ret)
 		return ret;
-	ret = make_dir(p->links, 0700);
-	if (ret < 0)
-		return err_set(err, ret, "cannot create %s: %s", p->links, strerror(-ret));
-	return trusted_dir_check(p->links, true, err);
+	made = make_dir(p->links, 0700);
+	if (made < 0)
+		return err_set(err, made, "cannot create %s: %s", p->links, strerror(-made));
+	ret = trusted_dir_check(p->links, true, err);
+	if (ret && made)
+		rmdir(p->links);
+	return ret;
 }
 
 static int make_dirs(struct pins *p, struct err *err)
@@ -148,13 +151,10 @@ static int make_dirs(struct pins *p, struct err *err)
 		return err_set(err, -ENOTSUP, "%s is not on a bpffs: " MOUNT_BPFFS, p->dir);
 	}
 	/* in a sticky directory, the default of bpffs, others cannot touch a directory of root's */
-	ret = trusted_dir_check(p->dir, true, err);
-	if (ret) {
-		if (made)
-			rmdir(p->dir);
-		return ret;
-	}
-	return make_links_dir(p, err);
+	ret = trusted_dir_check(p->dir, true, err) ?: make_links_dir(p, err);
+	if (ret && made)
+		rmdir(p->dir);
+	return ret;
 }
 
 /* True if @fd is still the directory of that name. */
