@@ -87,9 +87,9 @@ def scenarios(guest):
         period = guest.new_period(100000)
         guest.do('''
 mkdir $cg/m
-run moved ibscope hist --json --by cgroup,cpu -e ibs_op// -c %d --cgroup /m 3 1 & H=$!; sampling moved
+run moved ibscope hist --json --by cgroup,cpu -e ibs_op// -c %d --cgroup /m & H=$!; sampling moved
 start m1 /m 2; sleep 0.5; kill -9 $P_m1; wait $P_m1; rmdir $cg/m; sleep 0.3
-start m2 /m 3; sleep 0.5; kill -9 $P_m2; wait $P_m2 $H''' % period)
+start m2 /m 3; sleep 1; kill -9 $P_m2; wait $P_m2; kill -INT $(pidof ibscope); wait $H''' % period)
         guest.check('moved: a cgroup made again is followed', check_moved, guest, period)
     periods = [guest.new_period(100000) for _ in range(2)]
     guest.do('''
