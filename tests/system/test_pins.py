@@ -18,6 +18,30 @@ OK, WHY = can_bpf()
 BPFTOOL = shutil.which('bpftool') or '/usr/sbin/bpftool'
 NOBODY = 65534
 EXPORTER = os.path.join(ibscope.SAN, 'ibscope-exporter')
+# A library that makes the N-th mapping of a map that is only read fail.
+NO_MAPPING = r'''
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *mmap64(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+	static int maps;
+	char path[64], to[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (flags == MAP_SHARED && prot == PROT_READ && readlink(path, to, sizeof(to) - 1) > 0 && strstr(to, "bpf-map") &&
+	    ++maps == atoi(getenv("NO_MAPPING"))) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap, at, n, prot, flags, fd, offset);
+}
+void *mmap(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap64")));
+'''
 
 
 class Directory(unittest.TestCase):
@@ -154,6 +178,28 @@ print(json.dumps([before, row(), said]))
         self.assertEqual(os.stat(self.pins).st_mode & 0o777, 0o755)
         self.assertEqual(os.stat(os.path.join(self.pins, 'links')).st_mode & 0o777, 0o700)
         self.assertEqual(os.stat(os.path.join(self.pins, 'meta')).st_mode & 0o777, 0o644)
+
+    @unittest.skipUnless(shutil.which('cc'), 'no compiler')
+    def test_resumed_pins_that_cannot_be_mapped(self):
+        """The start fails, and keeps the counters for the next one."""
+        self.mount('0755')
+        c = self.collector()
+        ibscope.until(lambda: self.seen() > 100)
+        c.stop()
+        before = self.seen()
+        with tempfile.TemporaryDirectory() as d:
+            subprocess.run(['cc', '-shared', '-fPIC', '-o', d + '/x.so', '-x', 'c', '-'], input=NO_MAPPING, text=True, check=True)
+            for n in 1, 2, 3:   # counters, their owners, the state
+                p = subprocess.run([os.path.join(ibscope.BUILD, 'ibscope'), 'serve', '--source', 'sim', '--pin-dir', self.pins, '--control',
+                                    'none'], capture_output=True, text=True, timeout=60, env={**os.environ, 'LD_PRELOAD': d + '/x.so',
+                                                                                              'NO_MAPPING': str(n)})
+                self.assertEqual(p.returncode, 1, p.stderr)
+                self.assertIn(f'error: cannot map a pin in {self.pins}: Cannot allocate memory', p.stderr)
+                self.assertEqual(self.seen(), before)
+        self.collector().wait('resuming counters')
+
+    def seen(self):
+        return json.loads(run('ctl', '--pin-dir', self.pins, '--json', 'ledger').stdout)['seen']
 
     def test_lock_of_another_user(self):
         """The directory of pins is readable, so anybody can hold a lock of it."""
