@@ -184,12 +184,16 @@ class Record(unittest.TestCase):
 
     def test_duration_is_kept(self):
         """At the highest rate and with the smallest ring; the machine goes on, whatever its clock costs."""
+        def record(*args):
+            began = time.monotonic()
+            p = self.record(*args, '--ring-size', '16K', '--duration', '1')
+            return time.monotonic() - began, p
+        # beside whatever else runs here
+        usual, _ = record('-c', '100000000')
         for args in ('-c', '10000'), ('-F', '100000'), ('-e', 'ibs_op//,ibs_fetch//', '-c', '20000,20000'):
             with self.subTest(args=args):
-                began = time.monotonic()
-                p = self.record(*args, '--ring-size', '16K', '--duration', '1')
-                took = time.monotonic() - began
-                self.assertLess(took, 6)
+                took, p = record(*args)
+                self.assertLess(took, 4 * usual + 1)
                 m = re.search(r'a sample each (\d+) ns instead of 10000: an interrupt of the clock takes (\d+) ns', p.stderr)
                 print(f'# {args}: {took:.1f} s, {m[0] if m else "the rate asked for"}')
                 if m:
