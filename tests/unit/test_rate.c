@@ -16,21 +16,31 @@
 static char text[512];
 
 /* Two CPUs for a second. */
-static bool warns(__u64 seen, __u64 unseen, __u64 period, __u64 throttled)
+static struct snapshot second(__u64 seen, __u64 unseen)
 {
-	const struct snapshot s = {
+	return (struct snapshot){
 		.ledger = { .seen = seen,
 			    .pmu_samples = seen + unseen,
 			    .unseen = unseen,
-			    .pmu_exact = true },
-		.pmu = { .cpus = 2,
-			 .enabled_ns = 3 * SECOND,
-			 .running_ns = 2 * SECOND,
-			 .throttled = throttled },
+			    .pmu_exact = true,
+			    .undelivered_known = true },
+		.pmu = { .cpus = 2, .enabled_ns = 2 * SECOND, .running_ns = 2 * SECOND },
 	};
+}
 
+static bool warns_of(const struct snapshot *s, __u64 period)
+{
 	memset(text, 0, sizeof(text));
-	return sampling_rate_warning(&s, period, text, sizeof(text));
+	return sampling_rate_warning(s, period, false, text, sizeof(text));
+}
+
+static bool warns(__u64 seen, __u64 unseen, __u64 period, __u64 throttled)
+{
+	struct snapshot s = second(seen, unseen);
+
+	s.pmu.enabled_ns = 3 * SECOND; /* beside another user */
+	s.pmu.throttled = throttled;
+	return warns_of(&s, period);
 }
 
 static void test_cost(void **state)
@@ -61,10 +71,66 @@ static void test_delivery(void **state)
 	assert_false(warns(750, 250, 10000, 1));
 }
 
+/* Samples that raised no interrupt are known by their tags alone. */
+static void test_tags(void **state)
+{
+	struct snapshot s = second(26, 0);
+
+	(void)state;
+	s.ledger.undelivered = 9974;
+	assert_true(warns_of(&s, 1008));
+	assert_string_equal(text,
+			    "99.74% of the samples were never delivered: the period of 1,008 is "
+			    "too short; use at least 100,000 (-c)");
+	/* those that the driver dropped are among them */
+	s.ledger.unseen = 9000;
+	assert_true(warns_of(&s, 1008));
+	assert_non_null(strstr(text, "99.74%"));
+	s.ledger.unseen = 0;
+	assert_false(warns_of(&s, 20000));
+	assert_true(warns_of(&s, 19984));
+	/* tags of another user */
+	s.pmu.enabled_ns += SECOND;
+	assert_false(warns_of(&s, 1008));
+	/* when sampling starts and stops, and on an idle machine */
+	s = second(0, 0);
+	s.ledger.undelivered = 99;
+	assert_false(warns_of(&s, 1008));
+	s = second(1000, 0);
+	s.ledger.undelivered = 115;
+	assert_false(warns_of(&s, 1008));
+	s.ledger.undelivered = 116;
+	assert_true(warns_of(&s, 1008));
+}
+
+static void test_unknown(void **state)
+{
+	struct snapshot s = second(1000, 0);
+
+	(void)state;
+	s.ledger.undelivered_known = false;
+	assert_true(warns_of(&s, 1008));
+	assert_string_equal(text, "with a period of 1,008, processors may lose most samples, and "
+				  "the loss cannot be measured here: "
+				  "use at least 100,000 (-c)");
+	assert_false(warns_of(&s, 20000));
+	assert_false(warns_of(&s, 0));
+	/* what is known comes first */
+	s.ledger.unseen = 1000;
+	assert_true(warns_of(&s, 1008));
+	assert_non_null(strstr(text, "50% of the samples"));
+	/* what a filter drops is not lost, but what it lets through costs as much */
+	assert_false(sampling_rate_warning(&s, 1008, true, text, sizeof(text)));
+	s = second(200000, 0);
+	assert_true(sampling_rate_warning(&s, 1008, true, text, sizeof(text)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cost),
-					    cmocka_unit_test(test_delivery) };
+					    cmocka_unit_test(test_delivery),
+					    cmocka_unit_test(test_tags),
+					    cmocka_unit_test(test_unknown) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

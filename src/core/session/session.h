@@ -218,11 +218,18 @@ bool sampling_warn_other(const struct snapshot *interval);
 
 /**
  * sampling_rate_warning() - say if samples of an interval are too many, or are not delivered
- * @period: 0: it varies
+ * @period:   0: it varies
+ * @filtered: hardware or driver drop samples on purpose
  *
- * The rate is not known before: it depends on what runs. Return: false if all is well.
+ * The rate is not known before: it depends on what runs. A session with a short period counts tags where
+ * it can, to know of samples that raised no interrupt. Return: false if all is well.
  */
-bool sampling_rate_warning(const struct snapshot *interval, __u64 period, char *text, size_t size);
+bool sampling_rate_warning(const struct snapshot *interval, __u64 period, bool filtered, char *text,
+			   size_t size);
+
+/* The same of an event; false where the rate is a simulation's. */
+bool session_rate_warning(const struct session *s, unsigned int n, const struct snapshot *interval,
+			  char *text, size_t size);
 
 /* Warn, once each, about conditions that make an interval of an event incomplete. */
 void session_warn(struct session *s, unsigned int n, const struct snapshot *interval);

@@ -186,7 +186,6 @@ bool sampling_warn_other(const struct snapshot *interval)
 void session_warn(struct session *s, unsigned int n, const struct snapshot *interval)
 {
 	struct running *r = &s->running[n];
-	const struct session_event *e = &s->setup->event[n];
 	char users[256], text[256];
 
 	if (interval->pmu.throttled && !r->warned_throttled) {
@@ -204,9 +203,7 @@ void session_warn(struct session *s, unsigned int n, const struct snapshot *inte
 			s->setup->event[n].spec->pmu,
 			perf_users("", users, sizeof(users)) ? users : "perf, another ibscope");
 	}
-	/* a driver's filter and a cgroup's event leave samples undelivered on purpose */
-	if (!r->warned_rate && !e->info.simulated && e->plan.unseen &&
-	    sampling_rate_warning(interval, e->info.period, text, sizeof(text))) {
+	if (!r->warned_rate && session_rate_warning(s, n, interval, text, sizeof(text))) {
 		r->warned_rate = true;
 		log_warn("%s", text);
 	}

@@ -26,6 +26,9 @@ struct hierarchy {
 	char name[32];
 };
 
+/* True if processors may not deliver all samples of it. */
+bool period_is_short(__u64 period);
+
 struct session {
 	struct setup *setup; /* NULL: not open */
 	struct running running[SESSION_EVENTS];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Periods that are too short, by what an interval shows. */
-#include "session.h"
+#include "session_private.h"
 
 #include "base/text.h"
 
 #include <math.h>
+#include <string.h>
 
 /*
  * What an interrupt costs, and below which period few samples arrive: measurements of ParCoreLab (TPDS'23,
@@ -16,23 +17,42 @@
 #define GOOD_PERIOD  100000
 
 #define SHARE_MAX 0.1 /* of the CPUs' time, or of the samples */
+#define LEAST	  100 /* samples that say something about delivery */
+#define CPU_EDGES \
+	2 /* tags that each CPU may have without a sample when sampling starts and stops */
 
-bool sampling_rate_warning(const struct snapshot *interval, __u64 period, char *text, size_t size)
+bool period_is_short(__u64 period)
+{
+	return period && period < SHORT_PERIOD;
+}
+
+/* Did too many samples get lost between their tag and the program? */
+static bool delivery_warning(const struct snapshot *interval, __u64 period, char *text, size_t size)
 {
 	const struct ledger *l = &interval->ledger;
-	const double time_ns = interval->pmu.running_ns, samples = l->seen;
-	const double share = time_ns > 0 ? samples * SAMPLE_NS / time_ns : 0;
-	const double unseen =
-		l->pmu_exact && l->pmu_samples ? (double)l->unseen / l->pmu_samples : 0;
+	const __u64 unseen = l->pmu_exact ? l->unseen : 0;
+	/* of another user of the PMU, tags are counted, too */
+	const bool tags =
+		l->undelivered_known && interval->pmu.running_ns >= interval->pmu.enabled_ns;
+	const __u64 lost = tags && l->undelivered > unseen ? l->undelivered : unseen;
+	const __u64 all = l->seen + lost;
 
-	if (unseen > SHARE_MAX && period && period < SHORT_PERIOD && !interval->pmu.throttled) {
-		snprintf(text, size,
-			 "%.0f%% of the samples were never delivered: the period of %s is too "
-			 "short; use "
-			 "at least %s (-c)",
-			 100 * unseen, TEXT_COUNT(period), TEXT_COUNT(GOOD_PERIOD));
-		return true;
-	}
+	if (!period_is_short(period) || interval->pmu.throttled || all < LEAST ||
+	    lost <= SHARE_MAX * all + CPU_EDGES * interval->pmu.cpus)
+		return false;
+	snprintf(text, size,
+		 "%.*f%% of the samples were never delivered: the period of %s is too short; use "
+		 "at least %s (-c)",
+		 lost > 0.99 * all ? 2 : 0, 100.0 * lost / all, TEXT_COUNT(period),
+		 TEXT_COUNT(GOOD_PERIOD));
+	return true;
+}
+
+static bool cost_warning(const struct snapshot *interval, __u64 period, char *text, size_t size)
+{
+	const double time_ns = interval->pmu.running_ns, samples = interval->ledger.seen;
+	const double share = time_ns > 0 ? samples * SAMPLE_NS / time_ns : 0;
+
 	if (share <= SHARE_MAX)
 		return false;
 	snprintf(text, size,
@@ -47,4 +67,38 @@ bool sampling_rate_warning(const struct snapshot *interval, __u64 period, char *
 		snprintf(text + strlen(text), size - strlen(text), "at most %s Hz (-F)",
 			 TEXT_COUNT((__u64)(SHARE_MAX * 1e9 / SAMPLE_NS)));
 	return true;
+}
+
+/* A loss that nothing would show. */
+static bool unknown_warning(const struct snapshot *interval, __u64 period, char *text, size_t size)
+{
+	if (!period_is_short(period) || interval->ledger.undelivered_known)
+		return false;
+	snprintf(text, size,
+		 "with a period of %s, processors may lose most samples, and the loss cannot be "
+		 "measured here: "
+		 "use at least %s (-c)",
+		 TEXT_COUNT(period), TEXT_COUNT(GOOD_PERIOD));
+	return true;
+}
+
+bool sampling_rate_warning(const struct snapshot *interval, __u64 period, bool filtered, char *text,
+			   size_t size)
+{
+	return (!filtered && delivery_warning(interval, period, text, size)) ||
+	       cost_warning(interval, period, text, size) ||
+	       (!filtered && unknown_warning(interval, period, text, size));
+}
+
+bool session_rate_warning(const struct session *s, unsigned int n, const struct snapshot *interval,
+			  char *text, size_t size)
+{
+	const struct session_event *e = &s->setup->event[n];
+	struct snapshot of = *interval;
+
+	/* a cgroup's event leaves samples unseen on purpose */
+	of.ledger.pmu_exact &= e->plan.unseen;
+	return !e->info.simulated &&
+	       sampling_rate_warning(&of, e->info.period, e->opts.filter != EVENT_FILTER_NONE, text,
+				     size);
 }

@@ -34,6 +34,18 @@ static const char *no_weights(const struct sampling_opts *o, unsigned int n)
 	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
 }
 
+/* Where samples may get lost on their way, tags tell how many. */
+static bool checks_delivery(const struct sampling_opts *o, unsigned int n)
+{
+	const struct sampling_event *e = &o->event[n];
+	const struct event_rate *rate;
+	struct err ignored;
+
+	/* a collector's governor looks after its period */
+	return !e->pins && !event_rate_choose(&e->spec, &e->rate, &rate, &ignored) &&
+	       !rate->has_freq && rate->has_period && period_is_short(rate->period);
+}
+
 static struct plan_context context(const struct sampling_opts *o, unsigned int n,
 				   const struct abilities *a)
 {
@@ -43,7 +55,7 @@ static struct plan_context context(const struct sampling_opts *o, unsigned int n
 		.no_weights = no_weights(o, n),
 		.metric = o->event[n].metric,
 		.cpus = o->has_cpus,
-		.core_counters = o->core_counters,
+		.core_counters = o->core_counters || checks_delivery(o, n),
 		.strata = o->strata != STRATA_OFF,
 		.command = o->argv && !sampling_measures_others(o),
 		.event = &o->event[n].spec,
@@ -118,7 +130,7 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 		return;
 	for (int i = 0; i < SAMPLER_TAGS; i++)
 		if (i != SAMPLER_TAG_VALID ||
-		    (o->core_counters && core_event_known(&s->cpu, tags.of[i])))
+		    (c.core_counters && core_event_known(&s->cpu, tags.of[i])))
 			e->opts.tags[i] = core_event_attr(tags.of[i]);
 	e->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* enabled with the other */
 	e->opts.tags_are_lost = tags.lost;

@@ -85,7 +85,8 @@ static int live_read(struct top_source *source, double seconds, struct snapshot 
 	if (ret)
 		return ret;
 	e = session_event(l->s, 0);
-	*source->info.trouble = 0;
+	if (!session_rate_warning(l->s, 0, out, source->info.trouble, sizeof(source->info.trouble)))
+		*source->info.trouble = 0;
 	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
 				 .by = e->opts.by,
 				 .period = sampler_period(e->sampler),

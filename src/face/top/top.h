@@ -53,7 +53,7 @@ struct top_source_info {
 	bool cost_assumed;
 	bool unselectable; /* a collector decides what is counted: no option selects */
 	struct places places;
-	char trouble[256]; /* why nothing new can be read; "": all is well */
+	char trouble[256]; /* why nothing new can be read, or not all; "": all is well */
 };
 
 struct top_opts {
