@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import cases
+import collapse
 import contention
 import dumps
 import fetch
@@ -345,7 +346,7 @@ def main():
                     for g in hopper, planned:
                         job.add(g)
                     pages.scenario(hopper, every=24)
-                    guests += [verify.make_guest(kernel, 'zen4', work, report), vibs.make_guest(kernel, 'zen4', work, report)]
+                    guests += [x.make_guest(kernel, 'zen4', work, report) for x in (verify, vibs, collapse)]
                 guests += [hopper, lively, taken, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
