@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The report of `make hwtest`: verdicts, unknown results, and no names."""
+"""The report of `make hwtest`: verdicts, unknown results, and no names; and what compare.py says of it."""
+import argparse
+import csv
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,6 +91,96 @@ class Report(unittest.TestCase):
         self.assertEqual((p.returncode, p.stdout), (1, ''))
         self.assertRegex(p.stderr, '^hwtest: (IBS sampling does not work here: .*make hwtest-rig|must run as root)')
         self.assertFalse(os.path.exists(self.dir.name + '/r'))
+
+    # --- compare.py
+
+    def collect(self):
+        """What collect.sh leaves, of simulated samples."""
+        for path, fetch in ('samples-op', []), ('samples-fetch', ['--fetch']):
+            recording = os.path.join(self.dir.name, 'recording')
+            subprocess.run([os.path.join(BUILD, 'tests/unit/make_recording'), recording, '4000',
+                            'only-fetch' if fetch else 'stacks'], check=True)
+            p = subprocess.run([os.path.join(BUILD, 'ibscope'), 'dump', '--csv', '--limit', '2000', *fetch, recording],
+                               capture_output=True, text=True, check=True)
+            self.write(path + '.csv', p.stdout)
+            os.unlink(recording)
+        self.write('machine', 'kernel 6.12.0\ncpu family : 25\nmodel : 17\nibs_op/caps/zen4_ibs_extensions 1\n')
+        self.put('cost', {'samples': [{'outcome': 'aggregated', 'ns': 2500}]})
+        self.write('stat', '1000,,r1000001cf\n970,,r1000002cf\n0,,r1000004cf\n')
+        for plan in hwtest.PLANS:
+            self.put(plan + '-hw,driver', interval())
+
+    def write(self, name, text):
+        with open(os.path.join(self.dir.name, name), 'w') as f:
+            f.write(text)
+
+    def archive(self, results=('ok       ledger of all               seen 1000',)):
+        return hwtest.whole(self.c, argparse.Namespace(build=BUILD, rig=None), results)
+
+    def compare(self, text):
+        self.write('report', text)
+        p = subprocess.run([sys.executable, os.path.join(HW, 'compare.py'), os.path.join(self.dir.name, 'report')],
+                           capture_output=True, text=True, check=False)
+        self.assertEqual(p.stderr, '')
+        return p.returncode, p.stdout
+
+    def change(self, text, column, value, **where):
+        """The first sample of ibs_op with these values has another one."""
+        name = '--- samples-op.csv\n'
+        at = text.index(name) + len(name)
+        head = next(csv.reader([text[at:].partition('\n')[0]]))
+        for line in text[at:].partition('\n--- ')[0].splitlines()[1:]:
+            row = next(csv.reader([line]))
+            if all(row[head.index(k)] == v for k, v in where.items()):
+                row[head.index(column)] = value
+                return text.replace(line, ','.join(row), 1)
+        return self.fail('no such sample')
+
+    def test_compare(self):
+        self.collect()
+        text = self.archive()
+        self.assertNotRegex(text.partition('--- samples-op.csv')[2], '0x[0-9a-f]|bash|service')
+        status, said = self.compare(text)
+        self.assertEqual(status, 0, said)
+        for line in ('ok       report: own results: 1 results', 'ok       report: kind and source: 2000 samples',
+                     'ok       report: fetches: 2000 samples', 'ok       report: as on the rig: ns a sample 2.5e+03 (rig 2900)',
+                     'ok       report: as on the rig: tags that do not retire 0.03 (rig 0.03)'):
+            self.assertIn(line, said.splitlines())
+        self.assertRegex(said, r'(?m)^ok       report: latencies: l2 \d+, l3 \d+.*; 0 retired before they completed$')
+
+    def test_compare_finds(self):
+        """What contradicts the tables, and what is not as on the rig."""
+        self.collect()
+        text = self.archive()
+        for changed, line in (
+                (self.change(text, 'data_src_lo', '3', op='load', src='l3'), 'kind and source: line \\d+: load from l3, should be '),
+                (self.change(text, 'op', 'store', op='load'), 'kind and source: line \\d+: store from '),
+                (self.change(text, 'comp_to_ret_ctr', '60000', op='load'), 'latencies: .*; 1 retired before'),
+                (re.sub('(?m)^(ibs_fetch,.*),4096,', r'\1,2097152,', text, count=1), 'fetches: line \\d+: its page size'),
+                (self.archive(['FAIL     both events at once          only one']), 'own results: both events at once ')):
+            status, said = self.compare(changed)
+            self.assertEqual(status, 1, said)
+            self.assertRegex(said, '(?m)^FAIL     report: ' + line)
+            self.assertEqual(said.count('FAIL'), 1, said)
+        self.put('cost', {'samples': [{'outcome': 'aggregated', 'ns': 9000}]})
+        status, said = self.compare(self.archive())
+        self.assertEqual(status, 0, said)
+        self.assertIn('differs  report: as on the rig: ns a sample 9e+03 (rig 2900)', said)
+
+    def test_compare_damaged(self):
+        self.collect()
+        text = self.archive()
+        for damaged, why in ((text[:len(text) // 2], 'it ends in the middle of samples-'),
+                             (text.partition('\nDATA\n')[0], 'not a report of `make hwtest`'),
+                             ('', 'not a report of `make hwtest`'),
+                             (text.replace('--- cost.out\n', ''), 'it has '),
+                             (text.replace('"ns": 2500', '"ns": '), 'cost.out: '),
+                             (text.replace('model : 17', ''), 'it does not name the processor'),
+                             (self.change(text, 'dc_miss', '1,1', op='load'), 'samples-op.csv: line '),
+                             (self.change(text, 'dc_miss', 'x', op='load'), "dc_miss is 'x'")):
+            status, said = self.compare(damaged)
+            self.assertEqual(status, 1, said)
+            self.assertIn('FAIL     report: damaged: ' + why, said)
 
 
 if __name__ == '__main__':

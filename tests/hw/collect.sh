@@ -67,8 +67,12 @@ for q in '--src dram' '--min-lat 300' --user --kernel '--cgroup /'; do
     echo "$q $(ibscope hist --json --explain --plan hw,sched,driver $q 2>&1)"
 done > "$out/explain"
 
+cpus=0-1; [ -e /sys/devices/system/cpu/cpu1 ] || cpus=0
+run samples ibscope record -C $cpus -c $PERIOD,$PERIOD -e $OP,ibs_fetch// -o "$out/samples.data" --duration 2
+ibscope dump --csv --limit 2000 "$out/samples.data" > "$out/samples-op.csv" 2> /dev/null
+ibscope dump --csv --fetch --limit 2000 "$out/samples.data" > "$out/samples-fetch.csv" 2> /dev/null
+
 if [ "$perf" ]; then
-    cpus=0-1; [ -e /sys/devices/system/cpu/cpu1 ] || cpus=0
     hist some -C $cpus
     run perf perf record -q -C $cpus -e $OP -c $PERIOD --raw-samples -o "$out/perf.data" -- sleep "$s"
     run perf-report ibscope report --json --by op "$out/perf.data"
@@ -77,7 +81,7 @@ if [ "$perf" ]; then
     # tagged, retired, rollovers: unit masks 1, 2 and 4 of PMCx1CF
     run rollovers perf stat -x, -a -e r1000001cf,r1000002cf,r1000004cf -o "$out/stat" -- \
         ibscope hist --json --by op -c $PERIOD -e $OP "$s" 1
-    rm -f "$out"/*.data
 fi
+rm -f "$out"/*.data
 dmesg 2> /dev/null | grep -iE 'perf:|perf_event|\bibs\b|nmi' | tail -n 30 > "$out/dmesg"
 exit 0

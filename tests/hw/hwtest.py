@@ -7,6 +7,8 @@ a text that can be sent to anybody: names of hosts and users are replaced, and t
 processes, containers or files in it.
 """
 import argparse
+import csv
+import io
 import json
 import os
 import pwd
@@ -184,12 +186,43 @@ def measured(c):
 PATH = re.compile(r'(?<![\w/])/(?!(?:sys/bus|sys/kernel|sys/devices|proc/sys|dev)/)[\w.@-][^\s",:;]*')
 
 
+NAMES = {'time_ns', 'pid', 'tid', 'comm', 'cgroup', 'cgroup_id'}
+
+
+def samples(text):
+    """A table of `ibscope dump --csv` without names, times and addresses, which are all that is hexadecimal."""
+    head, *rows = csv.reader(io.StringIO(text))
+    kept = [i for i, name in enumerate(head)
+            if name not in NAMES and not any(r[i].startswith('0x') for r in rows)]
+    out = io.StringIO()
+    csv.writer(out, lineterminator='\n').writerows([r[i] for i in kept] for r in [head, *rows])
+    return out.getvalue().rstrip()
+
+
 def anonymous(text):
     names = {os.uname().nodename, os.uname().nodename.split('.')[0], os.environ.get('SUDO_USER', '')}
     names |= {p.pw_name for p in pwd.getpwall() if 1000 <= p.pw_uid < 65534}
     for n in sorted(filter(None, names), key=len, reverse=True):
         text = re.sub(r'(?<![\w])%s(?![\w])' % re.escape(n), '(name)', text)
     return text
+
+
+def whole(c, args, results):
+    """The text of the report."""
+    version = subprocess.run([os.path.join(args.build, 'ibscope'), '--version'], capture_output=True,
+                             text=True, check=False).stdout.strip()
+    text = ['REPORT OF IBS HARDWARE', version, 'EMULATED: ' + args.rig if args.rig else '', c.read('machine'),
+            'RESULTS', *results, '', 'MEASURED HERE', *measured(c), '',
+            'QUESTIONS: please answer what you can, below each', QUESTIONS, '', 'KERNEL LOG', c.read('dmesg'), 'DATA']
+    for name in sorted(os.listdir(c.path)):
+        if name == 'explain' or name.endswith(('.out', '.err')) and c.read(name).strip():
+            said = c.read(name).strip()
+            text.append('--- %s\n%s' % (name, said if name.endswith('.out') and name != 'doctor.out' else
+                                        PATH.sub('(path)', said)))
+        elif name.endswith('.csv') and c.read(name).strip():
+            text.append('--- %s\n%s' % (name, samples(c.read(name))))
+    text.append('END: %d parts' % sum(x.startswith('--- ') for x in text))     # compare.py: is it whole?
+    return anonymous('\n'.join(text)) + '\n'
 
 
 def write(c, args):
@@ -203,18 +236,8 @@ def write(c, args):
     r.check('both events at once', check_two, c)
     r.check('decoded as perf does', check_decode, c, os.path.join(args.build, 'tests/unit/ibs_decode'))
     r.check('shares as in perf.data', check_shares, c)
-    version = subprocess.run([os.path.join(args.build, 'ibscope'), '--version'], capture_output=True,
-                             text=True, check=False).stdout.strip()
-    text = ['REPORT OF IBS HARDWARE', version, 'EMULATED: ' + args.rig if args.rig else '', c.read('machine'),
-            'RESULTS', *r.lines, '', 'MEASURED HERE', *measured(c), '',
-            'QUESTIONS: please answer what you can, below each', QUESTIONS, '', 'KERNEL LOG', c.read('dmesg'), 'DATA']
-    for name in sorted(os.listdir(c.path)):
-        if name == 'explain' or name.endswith(('.out', '.err')) and c.read(name).strip():
-            said = c.read(name).strip()
-            text.append('--- %s\n%s' % (name, said if name.endswith('.out') and name != 'doctor.out' else
-                                        PATH.sub('(path)', said)))
     with open(args.o, 'w') as f:
-        f.write(anonymous('\n'.join(text)) + '\n')
+        f.write(whole(c, args, r.lines))
     print('\n'.join(r.lines))
     print('%d ok, %d failed, %d unknown; the report is %s' % (
         r.passed, r.failed, len(r.lines) - r.passed - r.failed, args.o))
