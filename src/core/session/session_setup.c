@@ -41,9 +41,10 @@ static bool checks_delivery(const struct sampling_opts *o, unsigned int n)
 	const struct event_rate *rate;
 	struct err ignored;
 
-	/* a collector's governor looks after its period */
-	return !e->pins && !event_rate_choose(&e->spec, &e->rate, &rate, &ignored) &&
-	       !rate->has_freq && rate->has_period && period_is_short(rate->period);
+	/* a simulation loses none, and a collector's governor looks after its period */
+	return o->source != SOURCE_SIM && !e->pins &&
+	       !event_rate_choose(&e->spec, &e->rate, &rate, &ignored) && !rate->has_freq &&
+	       rate->has_period && period_is_short(rate->period);
 }
 
 static struct plan_context context(const struct sampling_opts *o, unsigned int n,
