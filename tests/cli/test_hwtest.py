@@ -143,9 +143,14 @@ class Report(unittest.TestCase):
         status, said = self.compare(text)
         self.assertEqual(status, 0, said)
         for line in ('ok       report: own results: 1 results', 'ok       report: kind and source: 2000 samples',
-                     'ok       report: fetches: 2000 samples', 'ok       report: as on the rig: ns a sample 2.5e+03 (rig 2900)',
+                     'ok       report: fetches: 2000 samples', 'ok       report: as on the rig: ns a sample 2500 (rig 2900)',
                      'ok       report: as on the rig: tags that do not retire 0.03 (rig 0.03)'):
             self.assertIn(line, said.splitlines())
+        # dump prints no DataSrc of an uncached access, whose source may be io all the same
+        for src, status in ('io', 0), ('dram', 1):
+            changed = self.change(text, 'src', src, op='load', src='l1', data_src_lo='')
+            changed = self.change(changed, 'dc_uc_mem_acc', '1', op='load', src=src, data_src_lo='')
+            self.assertEqual(self.compare(changed)[0], status, src)
         self.assertRegex(said, r'(?m)^ok       report: latencies: l2 \d+, l3 \d+.*; 0 retired before they completed$')
 
     def test_compare_finds(self):
@@ -165,7 +170,7 @@ class Report(unittest.TestCase):
         self.put('cost', {'samples': [{'outcome': 'aggregated', 'ns': 9000}]})
         status, said = self.compare(self.archive())
         self.assertEqual(status, 0, said)
-        self.assertIn('differs  report: as on the rig: ns a sample 9e+03 (rig 2900)', said)
+        self.assertIn('differs  report: as on the rig: ns a sample 9000 (rig 2900)', said)
 
     def test_compare_damaged(self):
         self.collect()

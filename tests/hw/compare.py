@@ -101,7 +101,9 @@ def check_ops(rows, cpu):
     wrong = []
     for n, r in enumerate(rows, 2):
         want = registers(r, cpu)
-        if (want.op, want.src) != (r['op'], r['src']):
+        # of an uncached access, dump prints no DataSrc
+        sources = ('io', 'uncached') if want.uncached and not r['data_src_lo'] else (want.src,)
+        if want.op != r['op'] or r['src'] not in sources:
             wrong.append('line %d: %s from %s, should be %s from %s' % (n, r['op'], r['src'], want.op, want.src))
     return not wrong, wrong[0] if wrong else '%d samples' % len(rows)
 
@@ -136,16 +138,16 @@ def check_fetches(rows):
 
 def near(name, got, want):
     """A figure beside the rig's."""
-    return got is not None and want / FACTOR <= got <= want * FACTOR, '%s %s (rig %g)' % (
-        name, 'unknown' if got is None else '%.3g' % got, want)
+    return want / FACTOR <= got <= want * FACTOR, '%s %s (rig %g)' % (
+        name, '%.0f' % got if got >= 10 else '%.3g' % got, want)
 
 
 def assumptions(a, rows):
     loads = [r for r in rows if r['op'] == 'load']
     for op, share in KINDS.items() if len(rows) >= FEWEST else ():
-        yield near('share of %ss' % op, sum(r['op'] == op for r in rows) / len(rows), share)
+        yield near('ops: %s' % op, sum(r['op'] == op for r in rows) / len(rows), share)
     for src, share in SERVED.items() if len(loads) >= FEWEST else ():
-        yield near('loads from %s' % src, sum(r['src'] == src for r in loads) / len(loads), share)
+        yield near('loads: from %s' % src, sum(r['src'] == src for r in loads) / len(loads), share)
     stat = re.search(r'unit masks 01h, 02h, 04h: (\d+), (\d+)', a.head)
     if stat and int(stat[1]):
         yield near('tags that do not retire', 1 - int(stat[2]) / int(stat[1]), FLUSHED)
