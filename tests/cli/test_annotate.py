@@ -146,10 +146,10 @@ class Annotate(unittest.TestCase):
         text = self.annotate(self.file).stdout
         head, code = text.split('\n\n')[:2]
         self.assertEqual(len(head.splitlines()), 2, head)
-        self.assertIn(': 46 samples, 34 of them in annotated of make_annotated; lost: ', head.splitlines()[0])
+        self.assertIn(': 46 samples, 34 in annotated; lost: ', head.splitlines()[0])
         self.assertIn('SIMULATED', head.splitlines()[1])
         self.assertTrue(code.splitlines()[0].endswith('CODE'), code)
-        self.assertRegex(self.annotate(self.file, '--src', 'dram').stdout, r': 46 samples, \d+ selected, 10 of them in')
+        self.assertRegex(self.annotate(self.file, '--src', 'dram').stdout, r': 46 samples, \d+ selected, 10 in annotated;')
         head = self.annotate(self.file, '-v').stdout.split('\n\n')[0]
         self.assertIn('\nfound     34 samples of ops in it + 9 elsewhere + 3 without an exact address', head)
         self.assertIn('\nfunction  annotated of ', head)

@@ -424,10 +424,9 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 /* In two lines, with those of its name elsewhere; what called it is below. */
 static void print_short(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
-	const struct symbol_code *code = &a->function[0].code;
 	struct report_head head = *p->head;
-	char *shown = xasprintf("%s of them in %s of %s", TEXT_COUNT(total_of(a)->samples),
-				code->name, last_part(code->dso));
+	char *shown =
+		xasprintf("%s in %s", TEXT_COUNT(total_of(a)->samples), a->function[0].code.name);
 
 	head.shown = shown;
 	report_print_head(f, &head, a->opts.metric);
