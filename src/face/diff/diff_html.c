@@ -293,6 +293,7 @@ static void put_notes(FILE *f, const struct diff *d, const struct compare_result
 	size_t bytes;
 	FILE *m = xmemopen(&text, &bytes);
 
+	diff_put_trust(m, &page, r);
 	diff_put_notes(m, &page, d, r);
 	xmemclose(m);
 	fputs("</main>\n<footer>\n", f);

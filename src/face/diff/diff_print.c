@@ -11,7 +11,7 @@
 #define COLUMNS	  12
 #define ROWS_PIPE 20
 #define ROWS_MIN  5
-#define LINES	  24 /* of a screen, besides the rows of the last table */
+#define LINES	  27 /* of a screen, besides the rows of the last table */
 #define BAR	  15
 #define NAME_MIN  12
 #define BAR_FROM  96 /* columns of a screen with bars */
@@ -296,6 +296,28 @@ static void print_where(FILE *f, const struct screen *s, const struct diff *d,
 	grid_print(f, &g);
 }
 
+static double error_of(const struct compare_change *c)
+{
+	return (c->high - c->low) / 2 / fabs(c->change);
+}
+
+void diff_put_trust(FILE *f, const struct screen *s, const struct compare_result *r)
+{
+	const double first = r->n_findings ? error_of(&r->term[0].change) : 0;
+	double most = first;
+
+	if (!r->n_findings)
+		return;
+	for (size_t i = 1; i < r->n_findings; i++)
+		most = fmax(most, error_of(&r->term[i].change));
+	for (size_t i = 0; i < r->n_row_findings; i++)
+		most = fmax(most, error_of(&r->row[i].change));
+	fprintf(f, "\n95%% intervals of changes: %s%.0f%%", s->utf8 ? "±" : "+-", 100 * first);
+	if (most > first)
+		fprintf(f, " (first cause) to %s%.0f%%", s->utf8 ? "±" : "+-", 100 * most);
+	fputs("; ~ within noise\n", f);
+}
+
 void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
 		    const struct compare_result *r)
 {
@@ -325,6 +347,7 @@ static void print_text(FILE *f, const struct diff_print *p, const struct diff *d
 		print_causes(f, s, d, r);
 	if (r->n_row_findings && d->n_by)
 		print_where(f, s, d, r, top);
+	diff_put_trust(f, s, r);
 	diff_put_notes(f, s, d, r);
 }
 

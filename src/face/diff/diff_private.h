@@ -49,6 +49,9 @@ const char *diff_minus(const struct screen *s);
 /* Print with names that others chose. */
 __attribute__((format(printf, 2, 3))) void diff_put(FILE *f, const char *fmt, ...);
 
+/* How far the changes that are shown are to be trusted, as table_print_trust() says it of rows. */
+void diff_put_trust(FILE *f, const struct screen *s, const struct compare_result *r);
+
 /* Which change would have been seen. */
 void diff_put_power(FILE *f, const struct screen *s, const struct compare_result *r);
 
