@@ -90,7 +90,7 @@ class Record(unittest.TestCase):
                 storms += 1
                 said = re.search(r'[0-9,]+ records of process names and mappings were lost; some samples have no names$', err, re.M)
                 self.assertTrue(said, err)
-                self.assertIn(f'{self.path("x")}: {said[0]}\n', ibscope.run('report', '--json', self.path('x')).stderr)    # in the same words
+                self.assertIn(f'{self.path("x")}: {said[0]}\n', ibscope.run('report', '--csv', self.path('x')).stderr)    # in the same words
                 maps = [e for e in Recorded(self.path('x')).of('mmap') if re.search('/(da|ba)?sh$', e['path'])]
             os.remove(self.path('x'))
         self.assertTrue(maps, 'the program of the command has no name')
