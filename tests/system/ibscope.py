@@ -62,11 +62,11 @@ def until(what, seconds=60):
     return found
 
 
-def cpu_seconds(pid):
-    """The CPU time that a process has used."""
+def cpu_seconds(pid, children=False):
+    """The CPU time that a process has used, or that of its children that have ended."""
     with open(f'/proc/{pid}/stat') as f:
         fields = f.read().rsplit(')', 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+    return sum(map(int, fields[13:15] if children else fields[11:13])) / os.sysconf('SC_CLK_TCK')
 
 
 def free_port():

@@ -18,7 +18,7 @@ import unittest
 
 import clock
 import ibscope
-from ibscope import BUILD, Busy, Cgroup, Collector, cgroup2_mount, keep_busy, residual, run, until
+from ibscope import BUILD, Busy, Cgroup, Collector, cgroup2_mount, cpu_seconds, keep_busy, residual, run, until
 
 OK, WHY = ibscope.can_bpf()
 DIR = '/sys/fs/bpf/ibscope-flight-%d' % os.getpid()
@@ -316,17 +316,18 @@ class Flight(unittest.TestCase):
 
     @clock.every(10000)
     def test_large(self):
-        """16 MiB within a second, on a machine that has a second to spare."""
-        self.collector('--flight', '60s:16M', period='10000')
+        """16 MiB within two seconds of CPU time, whatever else wants the CPUs; a child of the collector takes them."""
+        c = self.collector('--flight', '60s:16M', period='10000')
         self.sampled(200000)
-        took = []
+        began = cpu_seconds(c.p.pid, children=True)
         for _ in range(3):
             before = self.ledger()['aggregated']
-            began = time.monotonic()
             self.ctl('dump', '-o', self.file)
-            took.append(time.monotonic() - began)
             self.assertGreater(self.ledger()['aggregated'], before)
-        self.assertLess(min(took), 2)
+        # at least two of the children were waited for
+        used = until(lambda: cpu_seconds(c.p.pid, children=True) - began)
+        print(f'# dumps of {os.path.getsize(self.file) >> 20} MiB: {used:.2f} s of CPU time')
+        self.assertLess(used, 6)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@ import unittest
 import urllib.request
 
 import ibscope
-from ibscope import Busy, run, until
+from ibscope import Busy, cpu_seconds, run, until
 import test_push
 
 # Just below the limit of symbols. That of one file is 10 s of CPU time, that of a profile 20 s.
@@ -73,8 +73,7 @@ class PushNames(unittest.TestCase):
     @staticmethod
     def children_s(c):
         """CPU time of processes that the collector has waited for, and theirs."""
-        with open(f'/proc/{c.p.pid}/stat') as f:
-            return sum(map(int, f.read().rsplit(') ', 1)[1].split()[13:15])) / os.sysconf('SC_CLK_TCK')
+        return cpu_seconds(c.p.pid, children=True)
 
     def delivered(self, n):
         o = self.until(lambda p: p['profiles']['delivered'] + p['profiles']['late'] >= n, 200)
