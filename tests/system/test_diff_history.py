@@ -60,7 +60,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Served(unittest.TestCase):
+class Server(unittest.TestCase):
+    """Answers as an exporter does."""
+
     def setUp(self):
         self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -68,6 +70,8 @@ class Served(unittest.TestCase):
         self.addCleanup(self.server.shutdown)
         self.url = f'http://127.0.0.1:{self.server.server_port}'
 
+
+class Served(Server):
     def diff(self, a_ago, b_ago, *args, status=0, url=None):
         p = run('diff', '--exporter', url or self.url, '--at', f'-{a_ago}s', '--at', f'-{b_ago}s', *args)
         self.assertEqual(p.returncode, status, p.stdout + p.stderr)

@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_CMD_H
 #define IBSCOPE_CMD_H
 
+#include "base/err.h"
 #include "base/exit_status.h"
 
 #include <stdbool.h>
@@ -26,5 +27,8 @@ int cmd_why(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
+
+/* The time of --at, in seconds since 1970; a time of day is the last such. Return: 0 or -EINVAL with @err. */
+int cmd_time_parse(const char *arg, double *at_s, struct err *err);
 
 #endif

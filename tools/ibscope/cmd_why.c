@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope why: what a container waits for now that it did not before, by the counters of a running collector. */
 #include "cmd.h"
+#include "cmd_why.h"
 #include "base/array.h"
 #include "base/choice.h"
 #include "base/clock.h"
@@ -11,7 +12,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "collector/control.h"
-#include "diff/diff.h"
+#include "flight/flight_dir.h"
 #include "neighbours/neighbours.h"
 #include "pins/pinned.h"
 #include "status/reading.h"
@@ -34,6 +35,7 @@ struct why {
 	const char *pin_dir;
 	double duration_s;
 	char *wanted; /* as given; NULL: the one with most miss cycles now */
+	struct why_moment moment;
 
 	struct pinned *pins;
 	struct ibs_meta meta;
@@ -54,18 +56,35 @@ struct why {
 	int sigfd;
 };
 
+static int set_at(void *ctx, const char *arg, struct err *err)
+{
+	struct why *w = ctx;
+
+	return cmd_time_parse(arg, &w->moment.at_s, err);
+}
+
 /* clang-format off: a row is a row */
 static const struct option_row why_options[] = {
 	{ "pin-dir", 0, "DIR", "pins of the collector; default " IBS_PIN_DIR,
 	  OPTION_WORD(struct why, pin_dir) },
-	{ "duration", 0, "TIME", "how long 'now' is; default 30s",
+	{ "duration", 0, "TIME", "how long 'now' is, default 30s, or 'then', default 2m",
 	  OPTION_DURATION(struct why, duration_s, MIN_S, 3600) },
+	{ "at", 0, "TIME", "ask about a time that has passed: when it began, such as 03:12, -10min",
+	  set_at },
+	{ "exporter", 0, "URL",
+	  "the ibscope-exporter that has its history; default http://localhost:9950",
+	  OPTION_WORD(struct why, moment.exporter) },
+	{ "flight-dir", 0, "DIR", "where recordings of then may be; default " FLIGHT_DIR_DEFAULT,
+	  OPTION_WORD(struct why, moment.flight_dir) },
+	{ "json", 0, NULL, "with --at: print JSON, as `ibscope diff --json` does",
+	  OPTION_FLAG(struct why, moment.json) },
 };
 /* clang-format on */
 
 static void usage(FILE *f, const struct option_set *sets)
 {
-	fprintf(f, "usage: ibscope why [OPTIONS] [CONTAINER]\n\n"
+	fprintf(f, "usage: ibscope why [OPTIONS] [CONTAINER]\n"
+		   "       ibscope why --at TIME [OPTIONS] [CONTAINER]\n\n"
 		   "Say what a container waits for now that it did not before: the next 30 seconds "
 		   "against all\nthat the running collector has counted. Without CONTAINER it is "
 		   "the one that waits most.\nCONTAINER is its name, as pod/name or "
@@ -103,16 +122,6 @@ static __u32 name_of(struct why *w, const struct group *g)
 static const char *text_of(const struct why *w, __u32 id)
 {
 	return intern_text(&w->names, id);
-}
-
-/* @wanted may lack what is before the last part of the name. */
-static bool is_wanted(const char *name, const char *wanted)
-{
-	size_t n = strlen(name), m = strlen(wanted);
-
-	if (m > n || strcmp(name + n - m, wanted))
-		return false;
-	return m == n || (*name != '/' && name[n - m - 1] == '/');
 }
 
 static void add_totals(struct why *w, const struct snapshot *s, struct totals *t)
@@ -171,7 +180,7 @@ static __u32 find_wanted(const struct why *w, struct err *err)
 		const char *name = text_of(w, id), *part = strrchr(name, '/');
 
 		suggestion_offer(&near, part && *name != '/' ? part + 1 : name);
-		if (!is_wanted(name, w->wanted))
+		if (!why_is_wanted(name, w->wanted))
 			continue;
 		if (found != INTERN_NONE) {
 			err_set(err, -ENOTUNIQ, "several containers are called '%s': give %s or %s",
@@ -389,41 +398,6 @@ static void put_where(const struct why *w)
 	printf(", %+.0f points\n", 100 * r->row[0].change.change / r->side[COMPARE_A].y);
 }
 
-/* What is behind a cause, and what helps. The first that fits; kind: enum compare_kind, -1: both */
-static const struct advice {
-	const char *cause; /* a part of the name of a source */
-	int kind;
-	const char *text;
-} advice[] = {
-	{ "remote-cache", -1,
-	  "Its data is in caches of another node: threads that share data belong on one node." },
-	{ "remote", -1,
-	  "Its data is in memory of another node: tasks and their memory belong on one node "
-	  "(cpuset, numactl)." },
-	{ "cache", -1, "Its data is in caches of other cores: threads share cache lines." },
-	{ "dram", COMPARE_COST,
-	  "DRAM answers more slowly when its bandwidth is used up, by this container or by "
-	  "others." },
-	{ "dram", COMPARE_OFTEN,
-	  "Its data fits the caches less: more data, another order of access, or others that use "
-	  "the L3." },
-	{ "l3", COMPARE_COST, "The L3 answers more slowly when others on the same L3 use it." },
-};
-
-static void put_advice(const struct why *w)
-{
-	const struct compare_term *t = w->result.term;
-
-	if (!w->result.n_findings || t->change.change < 0)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
-		if (strstr(compare_cause_name(w->diff.compare, t->cause), advice[i].cause) &&
-		    (advice[i].kind < 0 || advice[i].kind == (int)t->kind)) {
-			screen_wrap(stdout, advice[i].text, 0, w->screen.width);
-			return;
-		}
-}
-
 /* What shows more of the largest cause. */
 static void put_next(const struct why *w)
 {
@@ -459,7 +433,7 @@ static void put_answer(struct why *w)
 	put_head(w);
 	diff_put_answer(stdout, &w->screen, &w->diff, &w->result);
 	put_where(w);
-	put_advice(w);
+	why_put_advice(&w->screen, &w->diff, &w->result);
 	diff_put_notes(stdout, &w->screen, &w->diff, &w->result);
 	put_neighbours(w);
 	put_next(w);
@@ -570,9 +544,7 @@ static void finish(struct why *w)
 
 int cmd_why(int argc, char **argv)
 {
-	struct why w = {
-		.pin_dir = IBS_PIN_DIR, .duration_s = DEFAULT_S, .name = INTERN_NONE, .sigfd = -1
-	};
+	struct why w = { .pin_dir = IBS_PIN_DIR, .name = INTERN_NONE, .sigfd = -1 };
 	const struct option_set sets[] = { { "Options", why_options, ARRAY_SIZE(why_options),
 					     &w } };
 	struct err err = { "" };
@@ -583,12 +555,16 @@ int cmd_why(int argc, char **argv)
 	if (!ret && argc - optind > 1)
 		ret = err_set(&err, -EINVAL, "unexpected argument '%s': give one container",
 			      argv[optind + 1]);
+	w.wanted = optind < argc ? argv[optind] : NULL;
+	w.moment.wanted = w.wanted;
+	w.moment.duration_s = w.duration_s;
+	ret = ret ?: why_moment_check(&w.moment, &err);
 	if (ret < 0)
 		log_error("%s", err.text);
 	if (ret)
 		return ret < 0 ? EXIT_USAGE : EXIT_DONE;
-	w.wanted = optind < argc ? argv[optind] : NULL;
-	ret = run(&w, &err);
+	w.duration_s = w.duration_s ?: DEFAULT_S;
+	ret = w.moment.at_s ? why_moment_answer(&w.moment, &err) : run(&w, &err);
 	if (ret)
 		log_error("%s", err.text);
 	finish(&w);

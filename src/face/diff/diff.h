@@ -72,6 +72,12 @@ int diff_add_counts(struct diff *d, enum compare_side side, const char *file, st
 struct diff_window {
 	const char *url, *match; /* match: further label matchers, or "" */
 	double from_s, seconds;
+	/* of a history: */
+	const struct diff_label {
+		const char *key, *value;
+	} * labels; /* the groups that have all of these */
+	size_t n_labels;
+	const char *option; /* that sets @seconds, for messages; NULL: --window */
 };
 
 /*
@@ -91,6 +97,9 @@ int diff_add_window(struct diff *d, enum compare_side side, const struct diff_wi
  */
 int diff_add_history(struct diff *d, enum compare_side side, const struct diff_window *w,
 		     struct err *err);
+
+/* Get the history, for diff_add_history_answer(); the caller frees *text. Return: 0 or a negative errno with @err. */
+int diff_fetch_history(const char *url, char **text, size_t *n, struct err *err);
 
 /* Is @match what diff_add_history() understands? Return: 0 or -EINVAL with @err. */
 int diff_history_match(const char *match, struct err *err);

@@ -44,6 +44,11 @@ static int bad(const struct history *h, const char *what, struct err *err)
 		       what);
 }
 
+static const char *option_of(const struct history *h)
+{
+	return h->w->option ?: "--window";
+}
+
 /* --- what was counted */
 
 static const json_t *member(const json_t *j, const char *key)
@@ -79,8 +84,8 @@ static int describe(struct history *h, struct err *err)
 		return err_set(
 			err, -EINVAL,
 			"%s: %s of %s was sampled in one part of the time %s, and %s of %s in "
-			"another: choose a shorter --window",
-			h->w->url, a->metric, a->event, a->selection, metric, text);
+			"another: choose a shorter %s",
+			h->w->url, a->metric, a->event, a->selection, metric, text, option_of(h));
 	snprintf(a->event, sizeof(a->event), "%s", text);
 	snprintf(a->metric, sizeof(a->metric), "%s", metric);
 	a->simulated = json_is_true(member(event, "simulated"));
@@ -148,10 +153,21 @@ static const json_t *name_of(const struct history *h, const json_t *group)
 	return at == U64_MAP_NONE ? NULL : h->names[at];
 }
 
+/* As LABEL_POD: "namespace/pod". The caller frees it; NULL: unknown */
+static char *pod_of(const json_t *name)
+{
+	const char *pod = json_string_value(member(name, "pod")),
+		   *space = json_string_value(member(name, "namespace")) ?: "";
+
+	return pod ? xasprintf("%s%s%s", space, *space && *pod ? "/" : "", pod) : NULL;
+}
+
 static __u32 row_of(struct history *h, const json_t *name)
 {
 	const struct diff *d = h->d;
 	const char *text[LABEL_ALL];
+	char *pod = pod_of(name);
+	__u32 row;
 
 	for (unsigned int k = 0; k < d->n_by; k++) {
 		text[k] = json_string_value(member(name, label_name(d->by[k])));
@@ -160,8 +176,12 @@ static __u32 row_of(struct history *h, const json_t *name)
 			text[k] = NULL;
 		if (!name && d->by[k] == LABEL_CONTAINER)
 			text[k] = OTHER;
+		if (d->by[k] == LABEL_POD)
+			text[k] = pod;
 	}
-	return compare_row(d->compare, text, d->n_by);
+	row = compare_row(d->compare, text, d->n_by);
+	free(pod);
+	return row;
 }
 
 /* Is it one of those that --match selects? */
@@ -176,7 +196,12 @@ static bool matches(const struct history *h, const json_t *name)
 		if (strcmp(of, json_string_value(want)) != 0)
 			return false;
 	}
-	return true;
+	for (size_t i = 0; i < h->w->n_labels; i++) {
+		of = json_string_value(member(name, h->w->labels[i].key)) ?: "";
+		if (strcmp(of, h->w->labels[i].value) != 0)
+			return false;
+	}
+	return !h->w->n_labels || name;
 }
 
 /* A list of LABEL="VALUE", as in PromQL. Return: NULL with @err if it is none. */
@@ -311,9 +336,10 @@ static int too_few(const struct history *h, double length_s, struct err *err)
 	put_time(h->boot_s + h->first_s, first);
 	put_time(h->boot_s + h->last_s, last);
 	return err_set(err, -ENODATA,
-		       "%s: %ld intervals %s, at least %d are needed: choose a longer --window, or "
-		       "another time; there are intervals from %s to %s",
-		       h->w->url, h->n, what, COMPARE_FEW, first, last);
+		       "%s: %ld intervals %s, at least %d are needed: choose a longer %s, or "
+		       "another time; there are intervals from %s to %s, and a longer --history of "
+		       "the exporter keeps more",
+		       h->w->url, h->n, what, COMPARE_FEW, option_of(h), first, last);
 }
 
 static int read_history(struct history *h, const char *text, size_t size, double now_s,
@@ -355,19 +381,30 @@ int diff_add_history_answer(struct diff *d, enum compare_side side, const struct
 	return ret;
 }
 
-int diff_add_history(struct diff *d, enum compare_side side, const struct diff_window *w,
-		     struct err *err)
+int diff_fetch_history(const char *server, char **text, size_t *n, struct err *err)
 {
 	struct diff_answer a = {};
-	char *url = xasprintf("%s/api/history.json", w->url);
+	char *url = xasprintf("%s/api/history.json", server);
 	int ret;
 
 	rlimit_memory(DIFF_ANSWER_MEMORY);
 	ret = diff_http(url, NULL, "a shorter --history of the exporter", &a, err);
-	ret = ret
-		      ?: diff_add_history_answer(d, side, w, a.text, a.n,
-						 clock_ns(CLOCK_REALTIME) / 1e9, err);
 	free(url);
-	free(a.text);
+	*text = a.text;
+	*n = a.n;
+	return ret;
+}
+
+int diff_add_history(struct diff *d, enum compare_side side, const struct diff_window *w,
+		     struct err *err)
+{
+	char *text;
+	size_t n;
+	int ret = diff_fetch_history(w->url, &text, &n, err);
+
+	ret = ret
+		      ?: diff_add_history_answer(d, side, w, text, n,
+						 clock_ns(CLOCK_REALTIME) / 1e9, err);
+	free(text);
 	return ret;
 }

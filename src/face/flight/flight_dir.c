@@ -62,6 +62,28 @@ static int is_ours(const struct dirent *e)
 	return !fnmatch(NAMES, e->d_name, 0);
 }
 
+bool flight_dir_find(const char *dir, uint64_t from_ns, uint64_t to_ns, char path[PATH_MAX])
+{
+	char from[sizeof("flight-.data") + TEXT_TIME_STAMP_SIZE], to[sizeof(from)],
+		stamp[TEXT_TIME_STAMP_SIZE];
+	struct dirent **list;
+	int n = scandir(dir, &list, is_ours, alphasort);
+	bool found = false;
+
+	snprintf(from, sizeof(from), IBS_FLIGHT_FILE, text_time_stamp(stamp, from_ns));
+	snprintf(to, sizeof(to), IBS_FLIGHT_FILE, text_time_stamp(stamp, to_ns));
+	for (int i = 0; i < n; i++) {
+		/* the names order as the times do */
+		if (!found && strcmp(list[i]->d_name, from) >= 0 &&
+		    strcmp(list[i]->d_name, to) <= 0)
+			found = snprintf(path, PATH_MAX, "%s/%s", dir, list[i]->d_name) < PATH_MAX;
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	return found;
+}
+
 /* Return: bytes of a regular file, -1: it is none. */
 static int64_t size_of(int dir, const char *name)
 {

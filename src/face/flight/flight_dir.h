@@ -6,6 +6,7 @@
 #include "base/output_file.h"
 
 #include <limits.h>
+#include <stdbool.h>
 
 #define FLIGHT_DIR_DEFAULT "/var/lib/ibscope/flight"
 
@@ -25,6 +26,9 @@ int flight_dir_check(const char *dir, struct err *err);
 
 /* Begin a file that bears the time. Return: as output_file_begin(). */
 int flight_dir_begin(const char *dir, struct flight_file *f, struct err *err);
+
+/* The first recording that was begun between both times. Return: false if there is none, or it is unknown. */
+bool flight_dir_find(const char *dir, uint64_t from_ns, uint64_t to_ns, char path[PATH_MAX]);
 
 /**
  * flight_dir_prune() - remove the oldest recordings

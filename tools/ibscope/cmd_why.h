@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* ibscope why */
+#ifndef IBSCOPE_CMD_WHY_H
+#define IBSCOPE_CMD_WHY_H
+
+#include "diff/diff.h"
+
+struct screen;
+
+/* A moment that has passed. Zero: not given. */
+struct why_moment {
+	double at_s; /* since 1970 */
+	double duration_s;
+	const char *wanted; /* NULL: the one with most miss cycles then */
+	const char *exporter, *flight_dir;
+	bool json;
+};
+
+/* Are these options right together? Return: 0 or -EINVAL with @err. */
+int why_moment_check(const struct why_moment *m, struct err *err);
+
+/* Print the answer of the history of an exporter. Return: 0 or a negative errno with @err. */
+int why_moment_answer(const struct why_moment *m, struct err *err);
+
+/* @wanted may lack what is before the last part of the name. */
+bool why_is_wanted(const char *name, const char *wanted);
+
+/* What is behind the largest cause, and what helps. */
+void why_put_advice(const struct screen *s, const struct diff *d, const struct compare_result *r);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope why: what answers about now and about a moment share. */
+#include "cmd_why.h"
+#include "base/array.h"
+#include "base/screen.h"
+
+#include <string.h>
+
+bool why_is_wanted(const char *name, const char *wanted)
+{
+	size_t n = strlen(name), m = strlen(wanted);
+
+	if (m > n || strcmp(name + n - m, wanted))
+		return false;
+	return m == n || (*name != '/' && name[n - m - 1] == '/');
+}
+
+/* What is behind a cause, and what helps. The first that fits; kind: enum compare_kind, -1: both */
+static const struct advice {
+	const char *cause; /* a part of the name of a source */
+	int kind;
+	const char *text;
+} advice[] = {
+	{ "remote-cache", -1,
+	  "Its data is in caches of another node: threads that share data belong on one node." },
+	{ "remote", -1,
+	  "Its data is in memory of another node: tasks and their memory belong on one node "
+	  "(cpuset, numactl)." },
+	{ "cache", -1, "Its data is in caches of other cores: threads share cache lines." },
+	{ "dram", COMPARE_COST,
+	  "DRAM answers more slowly when its bandwidth is used up, by this container or by "
+	  "others." },
+	{ "dram", COMPARE_OFTEN,
+	  "Its data fits the caches less: more data, another order of access, or others that use "
+	  "the L3." },
+	{ "l3", COMPARE_COST, "The L3 answers more slowly when others on the same L3 use it." },
+};
+
+void why_put_advice(const struct screen *s, const struct diff *d, const struct compare_result *r)
+{
+	const struct compare_term *t = r->term;
+
+	if (!r->n_findings || t->change.change < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (strstr(compare_cause_name(d->compare, t->cause), advice[i].cause) &&
+		    (advice[i].kind < 0 || advice[i].kind == (int)t->kind)) {
+			screen_wrap(stdout, advice[i].text, 0, s->width);
+			return;
+		}
+}
