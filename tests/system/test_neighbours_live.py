@@ -3,12 +3,14 @@
 
 The loads use half of two CPUs with real-time priority, because what a container gets must not depend on what else runs.
 """
+import glob
 import hashlib
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -24,6 +26,17 @@ TOP = f'/ibscope-test-neighbours-{os.getpid()}'
 # KiB, share of the time, seconds on, seconds off, so that seconds of the collector begin anywhere in it; the decoy has the suspect's schedule, and finds its data in the cache
 LOADS = {'victim': (CPUS[0], 65536, 0.5, 1000, 0), 'suspect': (CPUS[-1], 65536, 0.7, 2.3, 3.4), 'decoy': (CPUS[-1], 16, 0.1, 2.3, 3.4)}
 BY = ('--by', 'container,pod,ccx,src,op', '-F', '2000')
+
+TRAFFIC = 3_000_000_000     # bytes a second
+# always as many digits, so that a reader finds a whole number
+COUNT = '''import os, sys, time
+files = [os.open(path, os.O_WRONLY) for path in sys.argv[2:]]
+began = time.monotonic()
+while True:
+    for f in files:
+        os.pwrite(f, b"%d\\n" % (10 ** 15 + int((time.monotonic() - began) * int(sys.argv[1]))), 0)
+    time.sleep(0.01)
+'''
 
 
 def identity(name):
@@ -71,10 +84,29 @@ class Live(unittest.TestCase):
             os.makedirs(os.path.join(group, 'mon_groups'))
         return 'unshare', '-m', 'sh', '-c', MOUNT.split('before=')[0] + 'exec "$@"', self.tmp.name
 
+    def traffic(self, collector, group):
+        """Let its counters grow by TRAFFIC a second in the files that the collector sees, which are in its mount namespace."""
+        files = glob.glob(f'/proc/{collector}/root/sys/fs/resctrl/{group}/mon_data/*/mbm_total_bytes')
+        self.assertEqual(len(files), 4)
+        p = subprocess.Popen(['chrt', '-f', '3', sys.executable, '-c', COUNT, str(TRAFFIC), *files])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+
     def collector(self, name, ops, *under):
         c = Collector(f'{DIR}-{name}', '--unpin', '--sim-ops', ops, '--control', f'{self.tmp.name}/{name}', *BY, under=(*under, 'chrt', '-f', '2'))
         self.addCleanup(lambda: c.err.closed or c.stop())
         return c
+
+    def check_traffic(self, collector):
+        """The highest of the readings, each of a second or so, in the status and for Prometheus."""
+        self.traffic(collector, 'own')
+        pair = until(lambda: (now := self.status('coupled', '--json')['pairs']) and 'memory_traffic' in now[0] and now[0], 60)
+        self.assertLess(abs(pair['memory_traffic'] / TRAFFIC - 1), 0.15, pair)
+        said = re.search(r'the suspect had up to ([\d.]+) GB/s of memory traffic, 3.0 MiB of the L3 \(resctrl\)', self.status('coupled'))
+        self.assertLess(abs(float(said[1]) * 1e9 / TRAFFIC - 1), 0.15)
+        value = re.search(r'^ibscope_neighbour_memory_bytes_per_second\{.*suspect_container="(\w+)".*\} (\S+)$', self.metrics(), re.M)
+        self.assertEqual(value[1], ID['suspect'])
+        self.assertLess(abs(float(value[2]) / TRAFFIC - 1), 0.15)
 
     def status(self, name, *args):
         p = run('ctl', '--control', f'{self.tmp.name}/{name}', 'status', *args)
@@ -96,7 +128,7 @@ class Live(unittest.TestCase):
     def test_pair(self):
         """Named by the collector, by the command that reads it, and to Prometheus; not where nobody slows anybody."""
         pid = {name: self.start(name) for name in LOADS}
-        self.collector('coupled', 'contended', *self.resctrl(pid['suspect']))
+        coupled = self.collector('coupled', 'contended', *self.resctrl(pid['suspect']))
         self.collector('apart', 'tasks')
         reader = subprocess.Popen(['chrt', '-f', '2', IBSCOPE, 'neighbours', '--pin-dir', f'{DIR}-coupled', '--duration', '5m', '--json'],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -128,6 +160,8 @@ class Live(unittest.TestCase):
             'namespace': '', 'pod': '', 'container': ID['victim'], 'suspect_namespace': '', 'suspect_pod': '',
             'suspect_container': ID['suspect'], 'ccx': str(pair['ccx'])})
         self.assertIn('\nibscope_neighbour_pairs 1\n', text)
+        if initial_pid_namespace():
+            self.check_traffic(coupled.p.pid)
         self.assertRegex(text, r'\nibscope_neighbour_chance_ratio\{[^}]*\} \S*(e-|0$)')
         apart = self.status('apart', '--json')
         self.assertGreaterEqual(apart['judged'], 1)
