@@ -23,7 +23,7 @@ from ibscope import run  # noqa: E402
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
 SPEEDSCOPE = 'speedscope@1.25.0'
-VALUES = ['samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops']
+VALUES = ['samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops', 'dram']
 REMOTE = ['remote-cache', 'remote-dram', 'remote-pmem', 'remote-cxl']
 
 
@@ -130,7 +130,8 @@ class Pprof(unittest.TestCase):
                     # one escaping for all texts, and JSON has another
                     name = None if label == 'thread' else name
                     cycles = 100000 * (row['total'] or 0)
-                    for i, v in enumerate((row['samples'], cycles, cycles * (src in REMOTE), row['estimated_ops'])):
+                    for i, v in enumerate((row['samples'], cycles, cycles * (src in REMOTE), row['estimated_ops'],
+                                           row['samples'] * (src in ('dram', 'remote-dram')))):
                         want[name, i] += v
                 for (name,), values in profile.sums(label).items():
                     for i, v in enumerate(values):

@@ -173,7 +173,7 @@ class Push(unittest.TestCase):
             self.assertLess(int(query['until']), time.time() + 5)
             form = self.form(headers, body)
             self.assertEqual(set(json.loads(form['sample_type_config'])),
-                             {'samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops'})
+                             {'samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops', 'dram'})
             profiles.append(form['profile'])
         # copies are counted where they are, too: no sample is in two profiles
         self.assertEqual(sum(map(self.total, profiles)), o['push']['samples']['delivered'])

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "profile.h"
 #include "gzip_out.h"
+#include "pprof_costs.h"
 #include "pprof_message.h"
 #include "pprof_words.h"
 
 #include "base/utf8.h"
 #include "symbols/chain.h"
-
-#include <ibscope/filter_fields.h>
 
 #define FRAMES	  (TRACE_STACK_MAX + 1) /* with the mark of a simulation */
 #define TEXT	  1024			/* of a name */
@@ -243,36 +242,6 @@ void pprof_free(struct pprof *p)
 	free(p);
 }
 
-static bool is_remote(const struct ibs_op_sample *op)
-{
-	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3;
-
-	return (op->present & need) == need &&
-	       1u << ibs_op_src(op->cpu, op->reg) & IBS_FILTER_HOPS_1;
-}
-
-static void add_costs(struct pprof *p, const struct trace_event *ev, struct pprof_row *row)
-{
-	const struct report_opts *o = &p->opts;
-	const struct ibs_op_sample *op = &ev->sample.op;
-	enum report_unit unit;
-	__u64 period = report_period(o->info, ev, &unit);
-	__u32 lat;
-
-	p->units |= unit;
-	p->no_estimate |= !period;
-	row->samples = 1;
-	row->estimated = period;
-	if (!report_latency(o->metric, &ev->sample, &lat))
-		return;
-	row->latency = lat;
-	row->cycles = lat * period;
-	if (ev->kind == TRACE_SAMPLE_OP && is_remote(op)) {
-		row->remote_latency = lat;
-		row->remote_cycles = lat * period;
-	}
-}
-
 void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service)
 {
 	__u64 words[REPORT_WORDS];
@@ -288,7 +257,7 @@ void pprof_add(struct pprof *p, const struct trace_event *ev, const char *servic
 		utf8_escape(printable, sizeof(printable), service);
 		row.service = intern_get(&p->texts, printable);
 	}
-	add_costs(p, ev, &row);
+	p->no_estimate |= !pprof_costs(&p->opts, ev, &row, &p->units);
 	pprof_rows_add(&p->rows, &row);
 	if (ev->time && (!p->first || ev->time < p->first))
 		p->first = ev->time;
@@ -366,6 +335,8 @@ static void put_values(struct writer *w, const struct pprof_row *c)
 	else
 		for (int i = 0; i < 4; i++)
 			put_varint(&w->part, all[i]);
+	if (!ibs_metric_of_fetch(w->p->opts.metric))
+		put_varint(&w->part, c->dram);
 	put_bytes(&w->body, 2, w->part.data, w->part.n);
 	w->part.n = 0;
 }
@@ -563,6 +534,8 @@ static void write_all(struct writer *w, const struct report_head *head)
 		   "cycles");
 	if (!p->no_estimate)
 		write_type(w, PROFILE_SAMPLE_TYPE, "estimated_ops", unit);
+	if (!ibs_metric_of_fetch(p->opts.metric))
+		write_type(w, PROFILE_SAMPLE_TYPE, "dram", "count");
 	write_number(w, PROFILE_DEFAULT_TYPE,
 		     string_of(w, p->no_estimate ? "latency" : "miss_cycles"));
 	if (head->info->n_pmus && !head->info->pmu->freq) {

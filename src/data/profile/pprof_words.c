@@ -70,6 +70,7 @@ static __u64 hash_of(const struct pprof_row *row)
 static void add_costs(struct pprof_row *to, const struct pprof_row *c)
 {
 	to->samples += c->samples;
+	to->dram += c->dram;
 	to->latency += c->latency;
 	to->remote_latency += c->remote_latency;
 	to->cycles += c->cycles;

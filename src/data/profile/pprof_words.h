@@ -25,6 +25,7 @@ void word_table_free(struct word_table *t);
 struct pprof_row {
 	__u32 labels, stack; /* their indexes */
 	__u32 service;	     /* index of its name; 0: none */
+	__u32 dram;	     /* samples whose data came from DRAM */
 	__u64 samples, latency, remote_latency, cycles, remote_cycles, estimated;
 };
 

@@ -69,9 +69,9 @@ __u64 pprof_samples(const struct pprof *p, enum code_kind kind);
  * pprof_write() - the profile, compressed with gzip
  * @fd: stays the caller's
  *
- * Values are samples, miss_cycles, remote_miss_cycles and estimated_ops. Where the period of a
- * sample is unknown, latency and remote_latency take the place of the last three: sums of the
- * latencies of the samples themselves. Addresses are offsets in their file, so that profiles of
+ * Values are samples, miss_cycles, remote_miss_cycles, estimated_ops and, of ops, dram: the samples
+ * whose data came from DRAM. Where the period of a sample is unknown, latency and remote_latency take
+ * the place of the three in the middle: sums of the latencies of the samples themselves. Addresses are offsets in their file, so that profiles of
  * several processes add up.
  */
 int pprof_write(struct pprof *p, const struct report_head *head, int fd, struct err *err);

@@ -99,10 +99,12 @@ static int to_pyroscope(struct request *r, const struct push_opts *opts, const s
 	static const char with[] = "{\"samples\":{\"units\":\"samples\"},"
 				   "\"miss_cycles\":{\"units\":\"cycles\"},"
 				   "\"remote_miss_cycles\":{\"units\":\"cycles\"},"
-				   "\"estimated_ops\":{\"units\":\"ops\"}}";
+				   "\"estimated_ops\":{\"units\":\"ops\"},"
+				   "\"dram\":{\"units\":\"samples\"}}";
 	static const char without[] = "{\"samples\":{\"units\":\"samples\"},"
 				      "\"latency\":{\"units\":\"cycles\"},"
-				      "\"remote_latency\":{\"units\":\"cycles\"}}";
+				      "\"remote_latency\":{\"units\":\"cycles\"},"
+				      "\"dram\":{\"units\":\"samples\"}}";
 	char name[sizeof(opts->name) + 128], *escaped;
 	curl_mimepart *part;
 
