@@ -102,6 +102,13 @@ static const struct variant others[] = {
 	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_LINE_FEED_SHARING } },
 	{ "aggregated: by cgroup, flight",
 	  { .by = IBS_BY_CGROUP, .copies = true, .history_bytes = 16 << 20 } },
+	/* of serve --push, without and with --stacks */
+	{ "copied: by cgroup", { .by = IBS_BY_CGROUP, .copies = true } },
+	{ "copied: by cgroup, chains", { .by = IBS_BY_CGROUP, .copies = true, .stacks = true } },
+	{ "copied: rejected: latency",
+	  { .by = IBS_BY_CGROUP, .copies = true, .sel.min_lat = HIGH_LAT } },
+	{ "copied chains: rejected: latency",
+	  { .by = IBS_BY_CGROUP, .copies = true, .stacks = true, .sel.min_lat = HIGH_LAT } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
 	{ "accesses: by node", { .by = IBS_BY_NODE, ACCESSES } },

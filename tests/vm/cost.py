@@ -70,12 +70,13 @@ CHAINS = 8
 
 def add_chains(rows):
     of = {r['variant']: r for r in rows}
-    for reason in 'pid', 'latency':
-        for chains in 'chains', 'chains by copies':
-            kept, name = of[chains + ': rejected: ' + reason], f'{chains}, rejected by {reason}, beyond none'
-            added = kept['above_empty'] - of['records: rejected: ' + reason]['above_empty']
-            LIMITS[name] = CHAINS, CHAINS
-            rows.append({**kept, 'variant': name, 'per_sample': added, 'above_empty': added})
+    for records, chains, reason in (('records', 'chains', 'pid'), ('records', 'chains by copies', 'pid'),
+                                    ('records', 'chains', 'latency'), ('records', 'chains by copies', 'latency'),
+                                    ('copied', 'copied chains', 'latency')):
+        kept, name = of[chains + ': rejected: ' + reason], f'{chains}, rejected by {reason}, beyond none'
+        added = kept['above_empty'] - of[f'{records}: rejected: {reason}']['above_empty']
+        LIMITS[name] = CHAINS, CHAINS
+        rows.append({**kept, 'variant': name, 'per_sample': added, 'above_empty': added})
     return rows
 
 
