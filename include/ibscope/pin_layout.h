@@ -120,6 +120,9 @@ enum ibs_push_outcome {
 #define IBS_PUSH_ROOM 7
 _Static_assert((int)IBS_PUSH_N <= IBS_PUSH_ROOM, "no room for an outcome");
 
+/* Only samples are dropped: for profiles, this place has the samples whose call chain found no room (--stacks). */
+#define IBS_PUSH_CHAINS_LOST IBS_PUSH_DROPPED
+
 struct ibs_push_counts {
 	__u64 profiles[IBS_PUSH_ROOM]; /* by enum ibs_push_outcome */
 	__u64 unnamed_files;	       /* of all profiles: not read for lack of time */

@@ -225,6 +225,7 @@ USAGE = [
     (['serve', *SIM, '--push', 'https://x', '--push-interval', '2s', '--push-duration', '3s'], 'longer than --push-interval'),
     (['serve', *SIM, '--push', 'https://x', '--push-format', 'otlp'], 'must be one of pyroscope, parca'),
     (['serve', *SIM, '--push-name', 'x'], 'add --push URL'),
+    (['serve', *SIM, '--stacks'], '--stacks: only profiles have call chains; add --push URL'),
     (['serve', *SIM, '--grace', '5 m'], "invalid duration '5 m'"),
     (['hist', *SIM, '0'], 'interval'),
     (['hist', *SIM, 'nan'], "unexpected argument 'nan'"),

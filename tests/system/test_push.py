@@ -22,7 +22,9 @@ import unittest
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'cli'))
 import ibscope
+import test_pprof
 from ibscope import Busy, Collector, run, until
 
 OK, WHY = ibscope.can_bpf()
@@ -48,6 +50,17 @@ while True:
     while time.monotonic() < end:
         pass
     time.sleep(0.03)
+'''
+
+
+# Two ways to the same function.
+CHAIN = '''
+static volatile unsigned long n, big[1 << 20];
+__attribute__((noinline)) void innermost(unsigned long at) { for (int i = 0; i < 20000; i++) n += big[(at + i * 64) % (1 << 20)]; }
+__attribute__((noinline)) void middle(unsigned long at) { innermost(at); n++; }
+__attribute__((noinline)) void one(unsigned long at) { middle(at); n++; }
+__attribute__((noinline)) void other(unsigned long at) { middle(at); n++; }
+int main(void) { for (unsigned long i = 0;; i++) { one(i); other(i); } }
 '''
 
 
@@ -393,6 +406,55 @@ class Push(unittest.TestCase):
         before = self.status()['push']['profiles']['delivered']
         o = self.until(lambda p: p['profiles']['delivered'] + p['profiles']['late'] > before + 1, 150)
         self.assertEqual(self.failed(o['push']['profiles']) - o['push']['profiles']['late'], 0)
+
+    def test_stacks(self):
+        """Profiles of --stacks have the callers of a container's functions; no sample is counted otherwise."""
+        path, name = self.dir + '/chain', os.urandom(32).hex()
+        subprocess.run(['gcc', '-O1', '-fno-omit-frame-pointer', '-x', 'c', '-o', path, '-'],
+                       input=CHAIN.encode(), check=True)
+        container = ibscope.Cgroup(f'/ibscope-push-{os.getpid()}/docker-{name}.scope')
+        self.addCleanup(ibscope.Cgroup(os.path.dirname(container.path)).remove)
+        self.addCleanup(container.remove)
+        p = subprocess.Popen([path], preexec_fn=lambda: Busy.start(max(os.sched_getaffinity(0))))
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        container.add(p.pid)
+        s = self.server()
+        c = self.collector('--push', s.url, '--stacks', '--cgroup', container.path, '--web.listen-address', '127.0.0.1:0')
+        ways = {(*chain, dram) for chain in (('innermost', 'middle', 'one'), ('innermost', 'middle', 'other'))
+                for dram in (False, True)}
+        found, read = set(), 0
+        while not ways <= found:
+            until(lambda: len(s.posts) > read, 60)
+            found |= self.chains(s.posts[read], name[:12])
+            read += 1
+            self.assertLess(read, 30, found)
+        o = self.until(lambda p: p['profiles']['delivered'] >= read)
+        self.assertEqual((self.failed(o['push']['profiles']), o['ledger']['lost']), (0, {}))
+        # most of these chains differ only by the address that was interrupted
+        self.assertLess(o['push']['chains_lost'], 0.05 * o['push']['samples']['delivered'])
+        self.check_lost(o['push']['chains_lost'], c)
+
+    def chains(self, post, container):
+        """The frames of a profile's samples below main(), and whether their data came from DRAM."""
+        path = self.file('profile.pb.gz', '')
+        with open(path, 'wb') as f:
+            f.write(self.form(*post[1:])['profile'])
+        profile = test_pprof.Profile(path)
+        self.assertEqual(profile.types, test_pprof.VALUES)
+        self.assertIn('SIMULATED samples', profile.comments)
+        found = set()
+        for frames, values, labels in profile.samples:
+            from_dram = labels.get('source') in ('dram', 'remote-dram')
+            self.assertEqual(labels['container'], container)
+            self.assertEqual(values[test_pprof.VALUES.index('dram')], values[0] * from_dram, labels)
+            if 'main' in frames:
+                found.add((*frames[:frames.index('main')], from_dram))
+        return found
+
+    def check_lost(self, at_least, c):
+        port = re.search(r'listening on \S+:(\d+)', c.said())[1]
+        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=20).read().decode()
+        self.assertGreaterEqual(int(re.search(r'(?m)^ibscope_push_chains_lost_total (\d+)$', text)[1]), at_least)
 
     def test_other_options_meanwhile(self):
         """Sampling is opened again: the profile ends before that, and is delivered."""

@@ -85,6 +85,8 @@ static const struct option_row serve_rows[] = {
 	{ "push-credentials", 0, "FILE",
 	  "file with USER:PASSWORD or 'Bearer TOKEN' for the server, unreadable for other users",
 	  OPTION_PATH(struct serve_opts, push.credentials) },
+	{ "stacks", 0, NULL, "with --push, profiles have call chains, walked for copied samples",
+	  OPTION_FLAG(struct serve_opts, push.stacks) },
 	{ "push-ca", 0, "FILE", "certificates to trust instead of the system's",
 	  OPTION_PATH(struct serve_opts, push.ca) },
 };

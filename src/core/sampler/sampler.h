@@ -308,6 +308,12 @@ __u64 sampler_copies_dropped(const struct sampler *s);
  */
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
 
+/*
+ * Make room for other call chains: ids of records so far lose their meaning. Copying must be off, and the rings drained.
+ * Nothing without `stacks`.
+ */
+void sampler_forget_stacks(struct sampler *s);
+
 typedef int sampler_slab(const struct ibs_slab *slab, void *arg, struct err *err);
 
 /**

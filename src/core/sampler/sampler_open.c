@@ -312,6 +312,29 @@ int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 	return n;
 }
 
+/* The next key is asked for before its predecessor is gone, since the walk goes on from a key that exists. */
+static void empty_stacks(const struct bpf_map *map)
+{
+	int fd = bpf_map__fd(map);
+	__u32 key, next;
+	bool any;
+
+	if (fd < 0)
+		return;
+	any = !bpf_map_get_next_key(fd, NULL, &next);
+	while (any) {
+		key = next;
+		any = !bpf_map_get_next_key(fd, &key, &next);
+		bpf_map_delete_elem(fd, &key);
+	}
+}
+
+void sampler_forget_stacks(struct sampler *s)
+{
+	empty_stacks(s->skel->maps.stacks);
+	empty_stacks(s->skel->maps.more_stacks);
+}
+
 int sampler_prog_fd(const struct sampler *s)
 {
 	return s->prog_fd;

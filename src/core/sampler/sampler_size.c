@@ -232,17 +232,17 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 			"more with --max-memory, or fewer groups with --max-groups",
 			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
 	out->complexes = complexes;
-	out->shards = (limit - rest) / shard;
-	if (out->shards > complexes)
-		out->shards = complexes;
-	out->series = out->shards * shard;
 	if (sampler_has_chains(opts))
 		out->stacks = stacks_bytes();
-	if (rest + out->series + out->stacks > limit)
+	if (rest + shard + out->stacks > limit)
 		return err_set(err, -ENOSPC,
 			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
 			       "allow more with --max-memory",
 			       out->stacks / 1048576.0, limit / 1048576.0);
+	out->shards = (limit - rest - out->stacks) / shard;
+	if (out->shards > complexes)
+		out->shards = complexes;
+	out->series = out->shards * shard;
 	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
 	out->total = rest + out->series + out->stacks + out->rings + out->lines;
 	return ret;

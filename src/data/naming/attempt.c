@@ -21,6 +21,11 @@ void naming_end(struct naming *n)
 	n->ended = true;
 }
 
+void naming_go_on(struct naming *n)
+{
+	n->ended = false;
+}
+
 void object_attempt(struct object *o)
 {
 	o->deferred = o->is_last = false;

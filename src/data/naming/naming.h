@@ -81,6 +81,8 @@ bool naming_is_over(const struct naming *n);
 bool naming_affords(const struct naming *n, double cost_s);
 /* Read nothing from now on. */
 void naming_end(struct naming *n);
+/* Questions are asked again, of objects that were not given up, in what is left of the time. */
+void naming_go_on(struct naming *n);
 
 /* Begin an attempt. */
 void object_attempt(struct object *o);

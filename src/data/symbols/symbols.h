@@ -47,10 +47,11 @@ unsigned int symbols_changes(const struct symbols *s);
 
 /*
  * To have as many files as possible named in little time: note all samples, then have them named, and then ask, of which nothing
- * is read any more.
+ * is read any more. @chains: only code, to follow chains, and names of callers that are found so; of files that were named, in
+ * what is left of the time.
  */
 void symbols_note(struct symbols *s, const struct tasks *tasks, const struct trace_event *ev);
-void symbols_name_noted(struct symbols *s, const struct tasks *tasks);
+void symbols_name_noted(struct symbols *s, const struct tasks *tasks, bool chains);
 /* Number of files that were not read for lack of time. */
 size_t symbols_lack_time(const struct symbols *s);
 

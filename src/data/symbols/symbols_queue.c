@@ -225,7 +225,22 @@ static struct job *next_job(const struct symbols *s, const struct jobs *all)
 	return best;
 }
 
-void symbols_name_noted(struct symbols *s, const struct tasks *tasks)
+/* Files that were named have another attempt, as short as the first: no file takes the time of the others. */
+static void go_on(struct symbols *s, const struct jobs *all)
+{
+	struct places p;
+	struct object *o;
+
+	naming_go_on(s->naming);
+	naming_limit_attempt(s->naming, ATTEMPT_LEAST_S);
+	for (const struct job *j = all->v; j < all->v + all->n; j++) {
+		p = places_of(s, j);
+		for (int i = 0; j->done && (o = next_object(&p, &i));)
+			object_attempt(o);
+	}
+}
+
+void symbols_name_noted(struct symbols *s, const struct tasks *tasks, bool chains)
 {
 	struct jobs all = {};
 	struct job *j;
@@ -247,6 +262,8 @@ void symbols_name_noted(struct symbols *s, const struct tasks *tasks)
 	for (j = all.v; j < all.v + all.n; j++)
 		if (!j->done)
 			attempt(s, tasks, j, false);
+	if (chains)
+		go_on(s, &all);
 	free(all.v);
 	free(all.used_s);
 	u64_map_free(&all.owner_of);

@@ -120,6 +120,9 @@
 	X(PUSH_UNNAMED_SAMPLES, "ibscope_push_unnamed_samples", COUNTER, "",                       \
 	  "Samples in profiles whose function is not named for lack of time.",                     \
 	  VALUE(st->push.collectors ? st->push.unnamed_samples : (double)NAN))                     \
+	X(PUSH_CHAINS_LOST, "ibscope_push_chains_lost", COUNTER, "",                               \
+	  "Samples in profiles of 'serve --stacks' whose call chain found no room in the kernel.", \
+	  VALUE(st->push.collectors ? st->push.profiles[IBS_PUSH_CHAINS_LOST] : (double)NAN))      \
 	X(FLIGHTS, "ibscope_flight_recordings", COUNTER, "",                                       \
 	  "Recordings of 'serve --flight', by outcome; absent without it.", LINES(flights))        \
 	X(NEIGHBOURS, "ibscope_neighbours_judged", GAUGE, "",                                      \

@@ -114,6 +114,9 @@ int push_check(struct push_opts *o, struct sampling_opts *s, struct err *err)
 	int ret;
 
 	if (!*o->url) {
+		if (o->stacks)
+			return err_set(err, -EINVAL,
+				       "--stacks: only profiles have call chains; add --push URL");
 		if (o->interval_s || o->duration_s || *o->name || *o->credentials || *o->ca)
 			return err_set(err, -EINVAL,
 				       "--push-...: no URL to push to; add --push URL");
@@ -145,7 +148,9 @@ int push_check(struct push_opts *o, struct sampling_opts *s, struct err *err)
 	if (!*o->name)
 		strcpy(o->name, "ibscope");
 	s->sampler.copies = true;
-	s->sampler.ring_bytes = RING_BYTES;
+	s->sampler.stacks = o->stacks;
+	/* records with chains are nearly twice as long: room for as many of them */
+	s->sampler.ring_bytes = o->stacks ? 2 * RING_BYTES : RING_BYTES;
 	return 0;
 }
 
@@ -335,12 +340,18 @@ static int discard(const struct record_batch *batch, void *arg, struct err *err)
 	return 0;
 }
 
+static void close_capture(struct push *p)
+{
+	p->counts->profiles[IBS_PUSH_CHAINS_LOST] += p->capture.chains_lost;
+	capture_close(&p->capture);
+}
+
 static void abandon(struct push *p, const struct err *err)
 {
 	__u64 samples = p->capture.output ? output_records(p->capture.output) : 0;
 
 	sampler_copy(sampler_of(p), false);
-	capture_close(&p->capture);
+	close_capture(p);
 	if (p->file >= 0)
 		close(p->file);
 	p->file = -1;
@@ -371,7 +382,10 @@ static int begin(struct push *p, struct err *err)
 	ret = output_open(&out, &p->capture.output, err);
 	ret = ret ?: capture_state(&p->capture, err);
 	/* drop copies that were in flight when the last profile ended */
-	return ret ?: rings_drain(sampler_rings(sampler_of(p)), UINT64_MAX, discard, p, err);
+	ret = ret ?: rings_drain(sampler_rings(sampler_of(p)), UINT64_MAX, discard, p, err);
+	if (!ret) /* a reload may have added or removed --stacks */
+		sampler_forget_stacks(sampler_of(p));
+	return ret;
 }
 
 static void take(struct push *p)
@@ -421,7 +435,7 @@ static void end(struct push *p, __u64 until_ns)
 		return;
 	}
 	p->counts->samples[IBS_PUSH_DROPPED] += dropped;
-	capture_close(&p->capture);
+	close_capture(p);
 	p->taking = false;
 	p->ended_s = now_s();
 	if (p->samples) {

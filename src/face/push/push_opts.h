@@ -3,6 +3,8 @@
 #ifndef IBSCOPE_PUSH_OPTS_H
 #define IBSCOPE_PUSH_OPTS_H
 
+#include <stdbool.h>
+
 /* X(NAME, "name") */
 #define PUSH_FORMAT_TABLE(X) X(PYROSCOPE, "pyroscope") X(PARCA, "parca")
 
@@ -18,6 +20,7 @@ struct push_opts {
 	char url[512]; /* "": no pushing */
 	enum push_format format;
 	double interval_s, duration_s; /* 0: the default */
+	bool stacks;		       /* with call chains */
 	char name[64];		       /* "": ibscope */
 	char credentials[256], ca[256];
 };

@@ -46,7 +46,7 @@ static int name_all(struct trace *trace, struct tasks *tasks, struct symbols *na
 	}
 	if (ret)
 		return ret;
-	symbols_name_noted(names, tasks);
+	symbols_name_noted(names, tasks, trace_info(trace)->pmu[0].stacks);
 	return trace_rewind(trace, err);
 }
 
@@ -114,11 +114,11 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 		ret = name_all(trace, tasks, names, err);
 	}
 	if (!ret) {
+		out->unnamed_files = symbols_lack_time(names);
 		p = pprof_new(&opts);
 		ret = add_all(p, trace, &head, &out->estimates, err);
 	}
 	if (!ret) {
-		out->unnamed_files = symbols_lack_time(names);
 		out->unnamed_samples = pprof_samples(p, CODE_NO_TIME);
 		head.end = trace_end(trace);
 		out->from_s = since_1970(head.info, from_ns);

@@ -232,23 +232,27 @@ const char *const flight_outcome_names[] = {
 #undef NAME
 };
 
-static void print_pushed(FILE *f, const char *what, const __u64 *n)
+/* @none: outcome that they do not have, or IBS_PUSH_N */
+static void print_pushed(FILE *f, const char *what, const __u64 *n, int none)
 {
 	fprintf(f, "%s", what);
 	for (int i = 0; i < IBS_PUSH_N; i++)
-		if (n[i] || i == IBS_PUSH_DELIVERED)
+		if (i != none && (n[i] || i == IBS_PUSH_DELIVERED))
 			fprintf(f, "%s%s %s", i ? ", " : " ", TEXT_COUNT(n[i]),
 				push_outcome_names[i]);
 }
 
 static void print_push(FILE *f, const struct ibs_push_counts *c)
 {
-	print_pushed(f, "push: profiles", c->profiles);
-	print_pushed(f, "; samples", c->samples);
+	print_pushed(f, "push: profiles", c->profiles, IBS_PUSH_DROPPED);
+	print_pushed(f, "; samples", c->samples, IBS_PUSH_N);
 	fprintf(f, "; %s tries again", TEXT_COUNT(c->retries));
 	if (c->unnamed_files)
 		fprintf(f, "; for lack of time %s files with %s samples not named",
 			TEXT_COUNT(c->unnamed_files), TEXT_COUNT(c->unnamed_samples));
+	if (c->profiles[IBS_PUSH_CHAINS_LOST])
+		fprintf(f, "; %s samples without call chain, which found no room",
+			TEXT_COUNT(c->profiles[IBS_PUSH_CHAINS_LOST]));
 	fputc('\n', f);
 }
 
@@ -425,11 +429,12 @@ static void put_work(struct json_writer *w, const struct ibs_meta_status *st)
 	json_end(w);
 }
 
-static void put_outcomes(struct json_writer *w, const char *key, const __u64 *n)
+/* @none: outcome that they do not have, or IBS_PUSH_N */
+static void put_outcomes(struct json_writer *w, const char *key, const __u64 *n, int none)
 {
 	json_begin_object(w, key);
 	for (int i = 0; i < IBS_PUSH_N; i++)
-		json_put_u64(w, push_outcome_names[i], n[i]);
+		json_put_u64(w, push_outcome_names[i], i == none ? 0 : n[i]);
 	json_end(w);
 }
 
@@ -437,11 +442,12 @@ static void put_push(struct json_writer *w, const struct ibs_push_counts *c,
 		     const struct reading_push *now)
 {
 	json_begin_object(w, "push");
-	put_outcomes(w, "profiles", c->profiles);
-	put_outcomes(w, "samples", c->samples);
+	put_outcomes(w, "profiles", c->profiles, IBS_PUSH_DROPPED);
+	put_outcomes(w, "samples", c->samples, IBS_PUSH_N);
 	json_put_u64(w, "retries", c->retries);
 	json_put_u64(w, "unnamed_files", c->unnamed_files);
 	json_put_u64(w, "unnamed_samples", c->unnamed_samples);
+	json_put_u64(w, "chains_lost", c->profiles[IBS_PUSH_CHAINS_LOST]);
 	if (now) {
 		json_put_bool(w, "pending", now->pending);
 		json_put_u64(w, "files_given_up", now->files_given_up);
