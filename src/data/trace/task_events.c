@@ -199,12 +199,16 @@ static int kernel_text(const struct scan *s)
 {
 	struct trace_event ev = { .kind = TRACE_MMAP, .time = s->time };
 	unsigned long long address, start = 0, end = 0;
-	char line[512], name[128], path[PATH_MAX];
+	char line[512], name[128], path[PATH_MAX], buffer[16384];
 	FILE *f = open_text(s, "/proc/kallsyms");
 
 	if (!f)
 		return 0;
+	/* there are 100,000 lines and more, and the usual buffer has one KiB */
+	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	while ((!start || !end) && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "text"))
+			continue;
 		if (sscanf(line, "%llx %*c %127s", &address, name) != 2)
 			continue;
 		if (!strcmp(name, "_text") || (!start && !strcmp(name, "_stext")))
