@@ -119,7 +119,7 @@ static struct top *start(unsigned int groups, unsigned int intervals)
 				 .command = "ibscope top" };
 	struct top *t;
 
-	info = (struct top_source_info){ .hist = { .source = "ibs", .event = "ibs_op" },
+	info = (struct top_source_info){ .hist = { .source = "ibs", .event = "ibs_op/cnt_ctl=1/" },
 					 .by = BY,
 					 .by_possible = BY | IBS_BY_TID,
 					 .places = { PLACES, PLACES, nodes } };

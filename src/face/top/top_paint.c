@@ -5,11 +5,11 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <time.h>
 
 #define PLAIN_HEIGHT   10 /* below it there is only the table */
 #define PANE_HEIGHT    20 /* from it on there is a pane of details below */
 #define PANE_LINES     8
+#define TRUST_HEIGHT   30  /* from it on there is a line on how far to trust the rows */
 #define SIDE_WIDTH     130 /* from it on the pane is at the right */
 #define SIDE_COLUMNS   54
 #define FEW_WIDTH      60 /* below it there are few columns */
@@ -21,155 +21,6 @@
 #define MACHINE_LINES  10
 #define PLACE_COLUMNS  21
 #define PLACE_BAR      10
-#define ODD	       0.2 /* lengths of intervals that differ by so much are printed */
-#define LINE	       1024
-
-struct paint {
-	struct top *t;
-	const struct top_source_info *info;
-	const struct screen *screen;
-	struct grid *g;
-	const struct frame *frame; /* NULL: nothing yet */
-};
-
-/* A text that goes to the right as far as there is room; @x is moved. */
-static void add(struct paint *p, int y, int *x, enum grid_style style, const char *text)
-{
-	*x = grid_put(p->g, y, *x, style, text);
-}
-
-static void host_line(struct paint *p, int y)
-{
-	const struct frame *f = p->frame;
-	char number[64], text[LINE];
-	int x = 0, at;
-
-	add(p, y, &x, GRID_STRONG, "ibscope top");
-	if (p->info->hist.simulated)
-		grid_style(p->g, y, 0, x, GRID_WARN);
-	if (f) {
-		time_t s = f->end_ns / 1000000000;
-
-		strftime(number, sizeof(number), "%H:%M:%S", localtime(&s));
-		at = p->g->width - (int)strlen(number);
-		if (f->cost >= 0) {
-			snprintf(text, sizeof(text), "cost %s%.2f %%",
-				 p->info->cost_assumed && p->screen->utf8 ? "≈" : "",
-				 100 * f->cost);
-			at -= screen_columns(text) + 3;
-		} else {
-			snprintf(text, sizeof(text), "cost %s", p->screen->utf8 ? "–" : "-");
-			at -= screen_columns(text) + 3;
-		}
-		grid_printf(p->g, y, at > x ? at : x + 1, GRID_PLAIN, "%s   %s", text, number);
-	} else {
-		at = p->g->width;
-	}
-	snprintf(text, sizeof(text), "   %s", p->t->opts.host ?: "");
-	if (x + (int)screen_columns(text) < at)
-		add(p, y, &x, GRID_STRONG, text);
-	if (f && f->pmu.cpus) {
-		snprintf(text, sizeof(text), "   %u CPU%s", f->pmu.cpus, text_plural(f->pmu.cpus));
-		if (x + (int)screen_columns(text) < at)
-			add(p, y, &x, GRID_PLAIN, text);
-	}
-	if (f && f->period) {
-		screen_count(p->screen, f->period, number, sizeof(number));
-		snprintf(text, sizeof(text), "   1/%s", number);
-	} else {
-		*text = 0;
-	}
-	if (x + (int)(screen_columns(p->info->hist.event ?: "") + 3 + screen_columns(text)) < at) {
-		x += 3;
-		add(p, y, &x, GRID_PLAIN, p->info->hist.event ?: "");
-		add(p, y, &x, GRID_PLAIN, *text ? text + 2 : text);
-	} else if (x + (int)screen_columns(text) < at) {
-		add(p, y, &x, GRID_PLAIN, text);
-	}
-}
-
-static void mode_text(const struct paint *p, char *out, size_t size)
-{
-	const struct top *t = p->t;
-
-	if (t->frozen && p->frame) {
-		__u64 newest = history_frame(t->history, 0)->end_ns;
-		unsigned int s = (newest - p->frame->end_ns + 500000000) / 1000000000;
-
-		snprintf(out, size, "FROZEN -%02u:%02u", s / 60, s % 60);
-	} else {
-		snprintf(out, size, "%s", p->info->ended ? "END" : "LIVE");
-	}
-}
-
-static void view_line(struct paint *p, int y)
-{
-	const struct top *t = p->t;
-	char text[LINE], mode[64];
-	int x, end;
-
-	mode_text(p, mode, sizeof(mode));
-	end = p->g->width - (int)screen_columns(mode) - 2;
-	snprintf(text, sizeof(text), "by %s   sort %s%s   ", top_level_name(t), top_sort_name(t),
-		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "");
-	x = grid_put(p->g, y, 0, GRID_PLAIN, text);
-	if (!t->opts.once)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, "every %g s", t->opts.interval_s);
-	if (p->frame && t->opts.once)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, "%.1f s", p->frame->time_ns / 1e9);
-	else if (p->frame && fabs(p->frame->time_ns / 1e9 / t->opts.interval_s - 1) > ODD)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, " (%.1f s)", p->frame->time_ns / 1e9);
-	if (t->opts.note && !t->n_zooms)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", t->opts.note);
-	for (unsigned int i = 0; i < t->n_zooms; i++)
-		x = grid_printf(p->g, y, x, GRID_STRONG, "%s%s", i ? " > " : "   in ",
-				t->zoom[i].name ?: "");
-	if (t->mode == TOP_EDIT)
-		x = grid_printf(p->g, y, x, GRID_SELECTED, "   filter: %s_", t->opts.match);
-	else if (*t->opts.match)
-		x = grid_printf(p->g, y, x, GRID_STRONG, "   filter: %s", t->opts.match);
-	if (*p->info->origin)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
-	if (x >= end && end > 1)
-		grid_put(p->g, y, end - 2, GRID_PLAIN, p->screen->utf8 ? "… " : "~ ");
-	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
-}
-
-/*
- * What makes the figures less than they seem; it is always on the screen, if need be in short.
- * Return: how many lines.
- */
-static int warnings(struct paint *p, int y)
-{
-	const struct frame *f = p->frame;
-	char text[2][LINE] = { "", "" };
-	size_t n[2] = {};
-	bool fits, trouble = *p->info->trouble;
-
-#define ADD(i, ...) (n[i] += snprintf(text[i] + n[i], LINE - n[i], __VA_ARGS__))
-	if (p->info->hist.simulated) {
-		ADD(0, "SIMULATED samples, not measurements");
-		ADD(1, "SIMULATED");
-	}
-	if (f && f->pmu.throttled) {
-		ADD(0, "%sthrottled by the kernel %s time%s", n[0] ? "; " : "",
-		    TEXT_COUNT(f->pmu.throttled), text_plural(f->pmu.throttled));
-		ADD(1, "%sthrottled", n[1] ? "; " : "");
-	}
-	if (f && f->pmu.running_ns < f->pmu.enabled_ns) {
-		double share = 100.0 * f->pmu.running_ns / f->pmu.enabled_ns;
-
-		ADD(0, "%sanother profiler shares the PMU: ours %.0f %% of the time",
-		    n[0] ? "; " : "", share);
-		ADD(1, "%sPMU ours %.0f %%", n[1] ? "; " : "", share);
-	}
-#undef ADD
-	fits = (int)n[0] <= p->g->width;
-	grid_put(p->g, y, 0, GRID_WARN, text[!fits]);
-	if (trouble)
-		grid_put(p->g, y + !!n[0], 0, GRID_WARN, p->info->trouble);
-	return !!n[0] + trouble;
-}
 
 static void ledger_line(struct paint *p, int y)
 {
@@ -195,6 +46,18 @@ static void ledger_line(struct paint *p, int y)
 			TEXT_COUNT((l->pmu_exact ? l->unseen
 						 : ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED))));
 	free(text);
+}
+
+/* Below the rows, whose samples it is about. */
+static void trust_line(struct paint *p, int y)
+{
+	char *text = p->trust;
+
+	if (!text)
+		return;
+	text += *text == '\n';
+	text[strcspn(text, "\n")] = 0;
+	grid_put(p->g, y, 0, GRID_DIM, text);
 }
 
 static void key_line(struct paint *p, int y)
@@ -303,6 +166,7 @@ static void main_table(struct paint *p, int y, int lines, int width)
 	hits->rows = n - t->first < fit ? n - t->first : fit;
 	table_window(&t->table, t->first, hits->rows, &window);
 	put_table(p, y, 0, lines, &window, &screen, list, columns, hits);
+	p->trust = table_trust_text(&screen, &window);
 	table_window_free(&window);
 	if (hits->rows)
 		grid_style(p->g, y + 1 + t->cursor - t->first, 0, width, GRID_SELECTED);
@@ -406,7 +270,7 @@ static void pane(struct paint *p, int y, int x, int lines, int width)
 	static const enum table_column narrow[] = { TABLE_SHARE, TABLE_P50, TABLE_P99 };
 	const struct table_row *r = selected(p->t);
 	struct screen screen = *p->screen;
-	char name[LINE];
+	char name[TOP_LINE];
 	struct table t;
 	int at, shown;
 
@@ -566,7 +430,7 @@ static void body(struct paint *p, int y, int lines)
 void top_paint(struct top *t, const struct screen *screen, struct grid *g)
 {
 	struct paint p = { .t = t, .info = t->opts.info, .screen = screen, .g = g };
-	int y = 0, end = g->height, keys = -1;
+	int y = 0, end = g->height, keys = -1, trust = -1;
 
 	top_update(t);
 	if (history_n(t->history))
@@ -576,15 +440,18 @@ void top_paint(struct top *t, const struct screen *screen, struct grid *g)
 		return;
 	}
 	if (g->height >= PLAIN_HEIGHT) {
-		host_line(&p, y++);
-		view_line(&p, y++);
+		top_paint_host(&p, y++);
+		top_paint_view(&p, y++);
 	}
 	if (g->height > 2)
-		y += warnings(&p, y);
+		y += top_paint_warnings(&p, y);
 	if (g->height >= PLAIN_HEIGHT) {
 		if (!t->opts.once)
 			keys = --end;
 		ledger_line(&p, --end);
+		if (g->height >= TRUST_HEIGHT &&
+		    (t->mode == TOP_TABLE || t->mode == TOP_EDIT || t->mode == TOP_WRITE))
+			trust = --end;
 		y += g->height >= PANE_HEIGHT;
 		end -= g->height >= PANE_HEIGHT;
 	} else if (*t->said || t->mode != TOP_TABLE) {
@@ -594,6 +461,9 @@ void top_paint(struct top *t, const struct screen *screen, struct grid *g)
 		y += machine(&p, y);
 	if (end > y)
 		body(&p, y, end - y);
+	if (trust >= 0)
+		trust_line(&p, trust);
+	free(p.trust);
 	if (keys >= 0)
 		key_line(&p, keys);
 }

@@ -7,6 +7,7 @@
 #define TOP_ZOOMS  6
 #define TOP_TREND  10 /* intervals that are shown */
 #define TOP_BEFORE 30 /* that a change is judged by */
+#define TOP_LINE   1024
 #define SORT_NAME  TABLE_COLUMNS
 
 /* One row of a level, into which the view has gone. */
@@ -60,6 +61,16 @@ struct top {
 	struct top_hits hits;
 };
 
+/* A frame that is being painted. */
+struct paint {
+	struct top *t;
+	const struct top_source_info *info;
+	const struct screen *screen;
+	struct grid *g;
+	const struct frame *frame; /* NULL: nothing yet */
+	char *trust;		   /* of the rows on the screen; NULL: there are none */
+};
+
 /* The number of the interval that is shown, as history_frame() counts. */
 size_t top_shown(const struct top *t);
 void top_cycle(struct top *t);
@@ -76,6 +87,14 @@ void top_leave_function(struct top *t);
 /* The instructions, in lines from @y on. */
 void top_paint_function(struct top *t, const struct screen *screen, struct grid *g, int y,
 			int lines);
+/* The first lines, at @y. */
+void top_paint_host(struct paint *p, int y);
+void top_paint_view(struct paint *p, int y);
+/*
+ * What makes the figures less than they seem; it is always on the screen, if need be in short.
+ * Return: how many lines.
+ */
+int top_paint_warnings(struct paint *p, int y);
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 
