@@ -589,6 +589,11 @@ static void test_merged(void **state)
 	has("ibscope_samples_total{cgroup=\"/a\",src=\"l1\"} 5");
 	has("ibscope_samples_total{cgroup=\"/a\",src=\"remote\"} 3");
 	has(LAT "_bucket{cgroup=\"/a\",src=\"cache\",le=\"192\"} 0");
+	/* other words for the same, which the description says */
+	has("ibscope_memory_load_miss_cycles_total{cgroup=\"/a\",src=\"remote-dram\"} 1400000");
+	for (const char *p = text; (p = strstr(p, "# HELP ibscope_memory_load_")); p++)
+		assert_true(strstr(p, "remote-dram here is part of what is remote elsewhere.") <
+			    strchr(p, '\n'));
 }
 
 static double memory(const char *what, const char *cgroup, const char *src)

@@ -466,13 +466,14 @@ static const struct group_metric table[] = {
 	  .value = miss_cycles },
 	{ { "ibscope_memory_load_miss_cycles", METRIC_COUNTER, "cycles",
 	    "Core cycles of load misses that memory answered, each sample's latency times its "
-	    "estimated ops, separately for local and remote memory." },
+	    "estimated ops. src is as with detail full: remote-dram here is part of what is "
+	    "remote elsewhere." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_cycles },
 	{ { "ibscope_memory_load_estimated_ops", METRIC_COUNTER, "",
-	    "Estimated ops of load misses that memory answered, separately for local and remote "
-	    "memory." },
+	    "Estimated ops of load misses that memory answered. src is as with detail full: "
+	    "remote-dram here is part of what is remote elsewhere." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_ops },
