@@ -241,7 +241,7 @@ class HostileNames(unittest.TestCase):
         c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,ccx,src',
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
                               '--hot-lines', '--feed', 'stores,caches', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
-                              '--push-interval', '1s', '--push-duration', '0.3s')
+                              '--push-interval', '1s', '--push-duration', '0.3s', '--stacks')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')
         self.walked.update(('serve', word.removeprefix('--')) for word in c.p.args)
@@ -418,6 +418,9 @@ class HostileNames(unittest.TestCase):
         for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
             self.run_it(kind, 'diff', '--exporter', f'http://127.0.0.1:{server.server_port}', '--at', '-300s', '--at', '-0s', '--window', '280s', *args,
                         hostile=kind == JSON)
+        for kind, *args in (TEXT,), (JSON, '--json'):
+            self.run_it(kind, 'why', '--exporter', f'http://127.0.0.1:{server.server_port}', '--at', '-300s', '--duration', '280s',
+                        '--flight-dir', self.dir, *args)
 
     def test_planted(self):
         """What others put in the place of a file that is written: links are refused, files replaced."""

@@ -207,7 +207,7 @@ static size_t total_width(const struct table_text *g)
 	return sum;
 }
 
-/* Names are not cut further: headings are never cut. */
+/* Names are not cut further where there is another way: headings stay whole. */
 static size_t least_width(const struct table_text *g, size_t c)
 {
 	const size_t heading = screen_columns(table_text_cell(g, 0, c));
@@ -306,15 +306,21 @@ static void shorten_column(struct table_text *g, size_t column)
 	free(to);
 }
 
-/* The widest name that can be cut; n_names: none. @whole: also those that are cut last */
-static size_t widest_name(const struct table_text *g, bool whole)
+/* In the order in which they are tried. */
+enum cut { CUT_NAMES, CUT_WHOLE, CUT_BELOW_HEADINGS, CUTS };
+
+/* The widest name that can be cut; n_names: none. */
+static size_t widest_name(const struct table_text *g, enum cut cut)
 {
 	size_t most = g->n_names;
 
-	for (size_t c = 0; c < g->n_names; c++)
-		if (g->width[c] > least_width(g, c) && (whole || !(g->t->whole >> c & 1)) &&
+	for (size_t c = 0; c < g->n_names; c++) {
+		const size_t least = cut == CUT_BELOW_HEADINGS ? NAME_MIN : least_width(g, c);
+
+		if (g->width[c] > least && (cut != CUT_NAMES || !(g->t->whole >> c & 1)) &&
 		    (most == g->n_names || g->width[c] > g->width[most]))
 			most = c;
+	}
 	return most;
 }
 
@@ -325,10 +331,10 @@ static void fit_names(struct table_text *g)
 
 	memcpy(wide, g->width, g->n_names * sizeof(wide[0]));
 	while (total_width(g) > width) {
-		size_t most = widest_name(g, false);
+		size_t most = g->n_names;
 
-		if (most == g->n_names)
-			most = widest_name(g, true);
+		for (enum cut cut = 0; cut < CUTS && most == g->n_names; cut++)
+			most = widest_name(g, cut);
 		if (most == g->n_names)
 			break;
 		g->width[most]--;
