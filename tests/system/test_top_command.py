@@ -143,7 +143,7 @@ class Command(unittest.TestCase):
                 self.assertEqual(command, f'ibscope annotate -i {file}{given} annotated')
                 p = run(*shlex.split(command)[1:])
                 self.assertEqual(p.returncode, 0, (command, p.stderr))
-                self.assertIn(f'{total} samples of ops in it', p.stdout)
+                self.assertIn(f', {total} in annotated; ', p.stdout)
 
     def test_deep(self):
         """A row within a row: the inner option is enough."""
