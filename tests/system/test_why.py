@@ -124,7 +124,7 @@ class Real(unittest.TestCase):
             until(lambda: seen() > 5000)
             code, out, err = end(why('--pin-dir', DIR, '--duration', '12s', '/'))
             self.assertEqual((code, err), (0, ''), out)
-            self.assertEqual(out.splitlines()[:2], ['SIMULATED samples, not measurements', '/'])
+            self.assertEqual(out.splitlines()[:2], ['SIMULATED samples, not measurements', 'host, no container'])
             self.assertIn('Neighbours: 12 s are too few to judge', out)
             c.stop()
         code, out, err = end(why('--pin-dir', DIR))

@@ -349,7 +349,7 @@ static void put_neighbours(const struct why *w)
 		if (p[i].victim != w->name)
 			continue;
 		printf("Neighbours: slowed %.0f %% by ", 100 * (p[i].latency / p[i].baseline - 1));
-		utf8_put(stdout, text_of(w, p[i].suspect));
+		why_put_name(text_of(w, p[i].suspect));
 		printf(" on complex %u (busy %u times, %u s against %u s)\n", p[i].complex,
 		       p[i].runs, p[i].busy, p[i].quiet);
 		any = true;
@@ -380,7 +380,7 @@ static void put_head(const struct why *w)
 	screen_percent(&w->screen, share_of(&w->totals_now, w->name), now, sizeof(now));
 	if (w->meta.layout.simulated)
 		printf("SIMULATED samples, not measurements\n");
-	utf8_put(stdout, text_of(w, w->name));
+	why_put_name(text_of(w, w->name));
 	printf("\nNow: %zu s, %s samples; before: %s, %s samples\n", w->n_windows,
 	       TEXT_COUNT(s[COMPARE_B].samples), age, TEXT_COUNT(s[COMPARE_A].samples));
 	printf("Its share of all miss cycles: %s now, %s before\n", now, before);

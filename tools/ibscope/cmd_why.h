@@ -25,6 +25,9 @@ int why_moment_answer(const struct why_moment *m, struct err *err);
 /* @wanted may lack what is before the last part of the name. */
 bool why_is_wanted(const char *name, const char *wanted);
 
+/* The name of a container, as tables have it. */
+void why_put_name(const char *name);
+
 /* What is behind the largest cause, and what helps. */
 void why_put_advice(const struct screen *s, const struct diff *d, const struct compare_result *r);
 

@@ -3,6 +3,8 @@
 #include "cmd_why.h"
 #include "base/array.h"
 #include "base/screen.h"
+#include "base/utf8.h"
+#include "cgroup/container.h"
 
 #include <string.h>
 
@@ -13,6 +15,11 @@ bool why_is_wanted(const char *name, const char *wanted)
 	if (m > n || strcmp(name + n - m, wanted))
 		return false;
 	return m == n || (*name != '/' && name[n - m - 1] == '/');
+}
+
+void why_put_name(const char *name)
+{
+	utf8_put(stdout, strcmp(name, "/") != 0 ? name : CONTAINER_NONE);
 }
 
 /* What is behind a cause, and what helps. The first that fits; kind: enum compare_kind, -1: both */

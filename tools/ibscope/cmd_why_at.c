@@ -218,7 +218,7 @@ static void put_head(const struct moment *m)
 	num_format_duration(round(s[COMPARE_A].seconds), before, sizeof(before));
 	if (m->own.about[COMPARE_B].simulated)
 		printf("SIMULATED samples, not measurements\n");
-	utf8_put(stdout, m->name);
+	why_put_name(m->name);
 	printf("\nThen: %s from %s, %s samples; before: %s, %s samples\n", then,
 	       stamp_of(m->of->at_s, stamp), TEXT_COUNT(s[COMPARE_B].samples), before,
 	       TEXT_COUNT(s[COMPARE_A].samples));
@@ -245,7 +245,7 @@ static void put_other(const struct moment *m)
 	}
 	name = name_of(most);
 	printf("Others: ");
-	utf8_put(stdout, name);
+	why_put_name(name);
 	printf(" waited more, too: %s", m->screen.width < 80 ? "\n  " : "");
 	put_share(m, most);
 	free(name);

@@ -129,13 +129,24 @@ def pixels(png):
     return width, height, rows
 
 
+FREQUENT, PATCH = 160, 40   # colours; pixels of a mark in a legend
+
+
+def apart(a, b):
+    return sum((x - y) ** 2 for x, y in zip(a, b))
+
+
 def shrink(path):
-    """Reduce the picture to its 256 most frequent colours, replacing others by the nearest."""
+    """Reduce the picture to 256 colours, replacing others by the nearest: frequent ones, and those least like these."""
     with open(path, 'rb') as f:
         width, height, rows = pixels(f.read())
     colors = collections.Counter(p for row in rows for p in row)
-    palette = [c for c, _ in colors.most_common(256)]
-    nearest = {c: min(range(len(palette)), key=lambda i: sum((x - y) ** 2 for x, y in zip(c, palette[i]))) for c in colors}
+    palette = [c for c, _ in colors.most_common(FREQUENT)]
+    away = {c: min(apart(c, p) for p in palette) for c, n in colors.items() if n >= PATCH}
+    while away and len(palette) < 256:
+        palette.append(max(away, key=away.get))
+        away = {c: min(d, apart(c, palette[-1])) for c, d in away.items()}
+    nearest = {c: min(range(len(palette)), key=lambda i: apart(c, palette[i])) for c in colors}
     data = b''.join(b'\0' + bytes(nearest[p] for p in row) for row in rows)
 
     def chunk(kind, body):
