@@ -27,6 +27,7 @@ TOP = f'/ibscope-test-neighbours-{os.getpid()}'
 LOADS = {'victim': (CPUS[0], 65536, 0.5, 1000, 0), 'suspect': (CPUS[-1], 65536, 0.7, 2.3, 3.4), 'decoy': (CPUS[-1], 16, 0.1, 2.3, 3.4)}
 BY = ('--by', 'container,pod,ccx,src,op', '-F', '2000')
 
+FOUND_S = 150
 TRAFFIC = 3_000_000_000     # bytes a second
 # always as many digits, so that a reader finds a whole number
 COUNT = '''import os, sys, time
@@ -128,14 +129,26 @@ class Live(unittest.TestCase):
     def test_pair(self):
         """Named by the collector, by the command that reads it, and to Prometheus; not where nobody slows anybody."""
         pid = {name: self.start(name) for name in LOADS}
-        coupled = self.collector('coupled', 'contended', *self.resctrl(pid['suspect']))
         self.collector('apart', 'tasks')
-        reader = subprocess.Popen(['chrt', '-f', '2', IBSCOPE, 'neighbours', '--pin-dir', f'{DIR}-coupled', '--duration', '5m', '--json'],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(reader.communicate)
-        self.addCleanup(reader.kill)
+        under, found = self.resctrl(pid['suspect']), None
+        # the judge's recall is a share, so it has two tries; what it knew in one that it missed is printed
+        for left in 1, 0:
+            coupled = self.collector('coupled', 'contended', *under)
+            reader = subprocess.Popen(['chrt', '-f', '2', IBSCOPE, 'neighbours', '--pin-dir', f'{DIR}-coupled', '--duration', '5m', '--json'],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(lambda r: r.stdout.closed or r.communicate(), reader)
+            self.addCleanup(reader.kill)
+            try:
+                found = until(lambda: (now := self.status('coupled', '--json'))['pairs'] and now, FOUND_S)
+                break
+            except AssertionError:
+                print(f'# nobody named in {FOUND_S} s: {self.status("coupled", "--json")}')
+                if not left:
+                    raise
+            reader.kill()
+            reader.communicate()
+            coupled.stop()
         true = {(ID['victim'], ID['suspect'])}
-        found = until(lambda: (now := self.status('coupled', '--json'))['pairs'] and now, 240)
         if initial_pid_namespace():
             found = until(lambda: (now := self.status('coupled', '--json'))['pairs'] and 'l3_occupancy' in now['pairs'][0] and now, 60)
             self.assertEqual(found['pairs'][0]['l3_occupancy'], 3 << 20)
