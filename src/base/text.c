@@ -35,6 +35,13 @@ const char *text_plural(unsigned long long n)
 	return n == 1 ? "" : "s";
 }
 
+const char *text_last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 const char *text_count(char buf[TEXT_COUNT_SIZE], unsigned long long n)
 {
 	char *at = &buf[TEXT_COUNT_SIZE - 1];

@@ -22,6 +22,9 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
 /* The ending of the plural: "" for 1, else "s". */
 const char *text_plural(unsigned long long n);
 
+/* What is behind the last slash, or all of it. */
+const char *text_last_part(const char *path);
+
 #define TEXT_COUNT_SIZE 27
 
 /* Digits in groups of three: "1,234,567". */

@@ -2,6 +2,7 @@
 #include "parts.h"
 
 #include "base/json_writer.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -213,13 +214,6 @@ static int copy(int fd, const struct trace_part *p, __u64 bytes, struct err *err
 	return ret;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct err *err)
 {
 	struct merged_head h = { .magic = MAGIC, .byte_order = BYTE_ORDER_MARK, .major = MAJOR };
@@ -243,7 +237,7 @@ int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct e
 		if (parts[i].bytes && parts[i].bytes < bytes[i])
 			bytes[i] = parts[i].bytes;
 		json_begin_object(&w, NULL);
-		json_put_text(&w, "name", base_name(parts[i].name));
+		json_put_text(&w, "name", text_last_part(parts[i].name));
 		json_put_i64(&w, "offset", offset);
 		json_put_i64(&w, "bytes", bytes[i]);
 		json_end(&w);

@@ -2,15 +2,10 @@
 /* What to change about a line that is shared, with the names of its fields and of the code. */
 #include "lines_names.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* The access of a slot with most samples, of some kinds and in a function, or NULL. */
 static const struct line_access *most_used(struct line_namer *n, const struct line *l,
@@ -97,7 +92,7 @@ static void put_user(FILE *f, struct line_namer *n, const struct line *l, const 
 		symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL,
 			     true, &sym);
 	if (sym.srcline)
-		fprintf(f, " at %.200s", last_part(sym.srcline));
+		fprintf(f, " at %.200s", text_last_part(sym.srcline));
 	if (t.n > 1)
 		fprintf(f, " (+%zu)", t.n - 1);
 	fputc(')', f);

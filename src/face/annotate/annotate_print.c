@@ -103,13 +103,6 @@ bool annotate_new_inlined(const struct annotate_row *last, const struct annotate
 	return r->inlined != (last ? last->inlined : NULL);
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 const char *annotate_inlined(const struct annotate *a, const struct annotate_row *r, char *buf,
 			     size_t size)
 {
@@ -119,7 +112,7 @@ const char *annotate_inlined(const struct annotate *a, const struct annotate_row
 		n = text_at(buf, size, n, "%s,%s ", f->function.name,
 			    f == r->inlined ? " inlined" : "");
 		if (f->file)
-			n = text_at(buf, size, n, "at %s:%d ", last_part(f->file), f->line);
+			n = text_at(buf, size, n, "at %s:%d ", text_last_part(f->file), f->line);
 		n = text_at(buf, size, n, "in ");
 	}
 	text_at(buf, size, n, "%s]", a->function[0].code.name);
@@ -253,7 +246,7 @@ static void put_source(struct text *t, const struct annotate_row *r)
 	char place[LINE_MAX], text[2 * LINE_MAX];
 
 	least = least < CODE_MIN ? least : CODE_MIN;
-	snprintf(place, sizeof(place), "%.200s:%d", last_part(r->file), r->line);
+	snprintf(place, sizeof(place), "%.200s:%d", text_last_part(r->file), r->line);
 	snprintf(text, sizeof(text), "%s%s%.600s", place, line ? "  " : "", line ?: "");
 	/* else little is left for the text between the place and the edge */
 	if (line &&
