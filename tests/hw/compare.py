@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """compare.py REPORT...: hold reports of `make hwtest` against ibscope's tables and what the rig assumes.
 
-`FAIL`: a sample contradicts a table, the machine's own tests failed, or the report is not whole. `differs`: the machine
-is not as the rig supposes, which is worth knowing and no error. Exit status: 1 if anything failed.
+Lines begin with `FAIL` if a sample contradicts a table, if a test failed on the machine, or if a part of the report is
+missing; with `differs` if the machine is not as the rig assumes, which is no error. Exit status: 1 if anything failed.
 """
 import argparse
 import csv
