@@ -94,6 +94,16 @@ class Seen(test_exporter.Collected):
         for shown, known in zip(sorted((float(c) for _, c in rows[:-1])), sorted(miss)):
             self.assertAlmostEqual(shown, known, delta=len(d['containers']) * 20)    # whole numbers of each source
 
+    def kept(self, e):
+        """The history, as soon as it has groups."""
+        got = {}
+
+        def has_groups():
+            got.update(json.loads(e.get('/api/history.json')[2]))
+            return any(i.get('groups') for i in got['intervals'])
+        self.until(has_groups)
+        return got
+
     @staticmethod
     def labels(group):
         return tuple(group[k] for k in ('namespace', 'pod', 'container', 'cgroup'))
@@ -102,12 +112,7 @@ class Seen(test_exporter.Collected):
     def test_page_says_what_the_history_left_out(self):
         """Groups that a full history has no room for are said in words, and only then."""
         e = self.start(test_exporter.Exporter)
-        got = {}
-
-        def kept():
-            got.update(json.loads(e.get('/api/history.json')[2]))
-            return any(i.get('groups') for i in got['intervals'])
-        self.until(kept)
+        got = self.kept(e)
         snapshot = json.loads(e.get('/api/snapshot.json')[2])
         for n, says in (0, None), (1, '1 group has no row of its own and is in'), (3, 'Up to 3 groups in an interval have no rows of their own and are in'):
             for i in got['intervals']:
@@ -124,12 +129,7 @@ class Seen(test_exporter.Collected):
     def test_page_of_ended_groups(self):
         """They keep their names; those that never had one are one row."""
         e = self.start(test_exporter.Exporter)
-        got = {}
-
-        def kept():
-            got.update(json.loads(e.get('/api/history.json')[2]))
-            return any(i.get('groups') for i in got['intervals'])
-        self.until(kept)
+        got = self.kept(e)
         d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'groups_displaced': 0, 'start_s': 1}
         d.pop('fetch')
         [old, *_] = [i for i in got['intervals'] if i.get('groups')]

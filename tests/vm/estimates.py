@@ -83,17 +83,7 @@ def scenarios(g):
 def main():
     ap = guest.options(__doc__.splitlines()[0])
     ap.add_argument(SHARED_ONLY, action='store_true', help='only with another user of the PMU')
-    ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=PAIRS)
-    args = ap.parse_args()
-
-    def make(work, report):
-        guests = [guest.Guest(*pair.split(':'), work, report, '-estimates', smp=1, workers=False,
-                              rig=['--pmu', '--icount']) for pair in args.pairs]
-        for g in guests:
-            scenarios(g)
-        return guests
-
-    return guest.run_guests(args, make)
+    return guest.run_pairs(ap, PAIRS, '-estimates', scenarios)
 
 
 if __name__ == '__main__':

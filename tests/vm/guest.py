@@ -495,6 +495,20 @@ def run_pair(doc, make_guest, pair='6.12:zen4'):
     return run_guests(args, lambda work, report: [make_guest(*args.pair.split(':'), work, report)])
 
 
+def run_pairs(ap, pairs, name, scenarios):
+    """What a script does that boots guests of one CPU whose clock counts instructions, each with scenarios(guest)."""
+    ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=pairs)
+    args = ap.parse_args()
+
+    def make(work, report):
+        guests = [Guest(*pair.split(':'), work, report, name, smp=1, workers=False, rig=['--pmu', '--icount']) for pair in args.pairs]
+        for g in guests:
+            scenarios(g)
+        return guests
+
+    return run_guests(args, make)
+
+
 def run_guests(args, make, programs=('work',), tools=(), again=0):
     """Boot the guests that make(work directory, report) returns; the exit status.
 
