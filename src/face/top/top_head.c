@@ -30,7 +30,7 @@ void top_paint_host(struct paint *p, int y)
 
 	add(p, y, &x, GRID_STRONG, "ibscope top");
 	if (p->info->hist.simulated)
-		grid_style(p->g, y, 0, x, GRID_WARN);
+		add(p, y, &x, GRID_WARN, "   SIMULATED");
 	if (f) {
 		time_t s = f->end_ns / 1000000000;
 
@@ -120,7 +120,7 @@ void top_paint_view(struct paint *p, int y)
 	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
 }
 
-int top_paint_warnings(struct paint *p, int y)
+int top_paint_warnings(struct paint *p, int y, bool head)
 {
 	const struct frame *f = p->frame;
 	char text[2][TOP_LINE] = { "", "" };
@@ -128,7 +128,7 @@ int top_paint_warnings(struct paint *p, int y)
 	bool fits, trouble = *p->info->trouble;
 
 #define ADD(i, ...) (n[i] += snprintf(text[i] + n[i], TOP_LINE - n[i], __VA_ARGS__))
-	if (p->info->hist.simulated) {
+	if (p->info->hist.simulated && !head) {
 		ADD(0, "SIMULATED samples, not measurements");
 		ADD(1, "SIMULATED");
 	}

@@ -444,7 +444,7 @@ void top_paint(struct top *t, const struct screen *screen, struct grid *g)
 		top_paint_view(&p, y++);
 	}
 	if (g->height > 2)
-		y += top_paint_warnings(&p, y);
+		y += top_paint_warnings(&p, y, y > 0);
 	if (g->height >= PLAIN_HEIGHT) {
 		if (!t->opts.once)
 			keys = --end;

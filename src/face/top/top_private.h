@@ -92,9 +92,10 @@ void top_paint_host(struct paint *p, int y);
 void top_paint_view(struct paint *p, int y);
 /*
  * What makes the figures less than they seem; it is always on the screen, if need be in short.
+ * @head: the first line of the screen is there, which says that samples are simulated
  * Return: how many lines.
  */
-int top_paint_warnings(struct paint *p, int y);
+int top_paint_warnings(struct paint *p, int y, bool head);
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 
