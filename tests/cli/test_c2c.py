@@ -58,7 +58,7 @@ FAILED = [
     (['/no/such/file'], '/no/such/file'),
     (['/dev/null'], 'empty'),
     (['FILE', '--line', 'dead00'], 'no sample is in the line of 0xdead00'),
-    (['FILE', '--line', 'main'], "no sample is in a line with a variable 'main'; `ibscope c2c --all` lists"),
+    (['FILE', '--line', 'main'], "no sample is in a line with a variable or field 'main'; `ibscope c2c --all` lists"),
     (['FILE', '--line', '[unmapped]'], "'[unmapped]' is in 15 lines: 0x100000000, "),
     (['FILE', '--cgroup', '/not/there'], '/not/there'),
 ]

@@ -76,6 +76,12 @@ class Examples(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         line, = [r for r in json.loads(p.stdout)['lines'] if 'counters' in [v['name'] for v in r['variables']]]
         self.assertEqual(line['verdict'], 'false sharing', line)
+        # by each name that the table and the advice use
+        for name in ('counters', 'counters.misses', 'counters+8'):
+            p = ibscope.run('c2c', '-i', self.data['false_sharing'], '--line', name, '--json')
+            self.assertEqual((p.returncode, json.loads(p.stdout or '{"line": {}}')['line'].get('line')), (0, line['line']), (name, p.stderr))
+        p = ibscope.run('c2c', '-i', self.data['false_sharing'], '--line', 'counters.none')
+        self.assertIn("a line with a variable or field 'counters.none'", p.stderr)
 
 
 @unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')

@@ -54,7 +54,7 @@ static const struct option_row c2c_options[] = {
 	  "the lines of a collector with --hot-lines, such as that of " CONTROL_PATH "; root only",
 	  OPTION_WORD(struct cmd, control) },
 	{ "line", 0, "LINE",
-	  "print one line, by its address or a variable in it: its bytes, and who accesses which",
+	  "print one line, by address, variable or field in it: its bytes, and who accesses which",
 	  set_line },
 	{ "all", 0, NULL, "text: also list lines of one thread or CPU",
 	  OPTION_FLAG(struct cmd, print.all) },

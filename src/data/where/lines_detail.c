@@ -304,19 +304,49 @@ static const struct line *find(const struct lines *lines, __u64 address)
 	return best;
 }
 
+/* Is it called so: "stats", "stats+8", or as the linker has it? */
 static bool has_variable(struct line_namer *n, const struct line *l, const char *variable)
 {
-	for (size_t i = 0; i < l->n_access; i++) {
-		const char *mangled,
-			*name = line_namer_of(n, LINE_VARIABLE, &l->access[i], &mangled);
+	static const enum line_name kinds[] = { LINE_VARIABLE, LINE_FIELD };
 
-		if (name && (!strcmp(name, variable) || (mangled && !strcmp(mangled, variable))))
+	for (size_t i = 0; i < l->n_access; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+			const char *mangled,
+				*name = line_namer_of(n, kinds[k], &l->access[i], &mangled);
+
+			if (name &&
+			    (!strcmp(name, variable) || (mangled && !strcmp(mangled, variable))))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is there a field called so, as advice names it: "stats.hits", or "stats[].hits" in an array? */
+static bool has_field(struct line_namer *n, const struct line *l, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	size_t len = dot ? dot - name : 0;
+	char variable[256];
+
+	if (len > 2 && !memcmp(dot - 2, "[]", 2))
+		len -= 2;
+	if (!len || len >= sizeof(variable))
+		return false;
+	snprintf(variable, sizeof(variable), "%.*s", (int)len, name);
+	if (!has_variable(n, l, variable))
+		return false;
+	for (unsigned int slot = 0; slot < LINE_SLOTS; slot++) {
+		struct line_field field;
+
+		if (line_slot_field(n, l, slot, &field) && field.field &&
+		    !strcmp(field.field, dot + 1))
 			return true;
 	}
 	return false;
 }
 
-/* The line with a variable; NULL with @err if several have it. */
+/* The line with a variable or field; NULL with @err if several have it. */
 static const struct line *find_variable(const struct lines_print *p, const struct lines *lines,
 					struct err *err)
 {
@@ -328,7 +358,8 @@ static const struct line *find_variable(const struct lines_print *p, const struc
 	for (size_t i = 0; i < lines->n; i++) {
 		const struct line *l = &lines->line[i];
 
-		if ((!l->physical && !l->virtual) || !has_variable(&namer, l, p->variable))
+		if ((!l->physical && !l->virtual) ||
+		    (!has_variable(&namer, l, p->variable) && !has_field(&namer, l, p->variable)))
 			continue;
 		found = l;
 		if (n++ < CANDIDATES)
@@ -354,7 +385,8 @@ static int missing(const struct lines_print *p, const struct lines *lines, struc
 	if (p->is_address)
 		snprintf(what, sizeof(what), "the line of 0x%llx", (unsigned long long)p->line);
 	else
-		snprintf(what, sizeof(what), "a line with a variable '%.200s'", p->variable);
+		snprintf(what, sizeof(what), "a line with a variable or field '%.200s'",
+			 p->variable);
 	if (lines->hot.tables)
 		return err_set(err, -ENOENT,
 			       "--line: %s is not among the %zu hottest lines, the "
