@@ -301,6 +301,12 @@ class C2c(unittest.TestCase):
         self.assertRegex(self.c2c('--all', '--top', '100', self.file).stdout, r'(?m)^0x\w+(@\d+)? +private')
         for line in self.c2c('--top', '100', self.file, '--columns', 'hitm').stdout.splitlines():
             self.assertNotRegex(line, r' (true|false|both) .* 0%$')
+        # a line of a handful of samples is in the table, but no answer
+        for samples, lines in (18, 1), (20, 2):
+            text = self.c2c(self.make('few', str(samples))).stdout
+            self.assertRegex(text, rf'^{lines} falsely shared line')
+            self.assertEqual(len(re.findall(r'(?m)^0x\w+ +false ', text)), 2, text)
+            self.assertEqual(len(re.findall(r'(?m)^0x\w+: move', text)), lines, text)
 
     def test_one_line(self):
         for address in ('0x100000000', '10000003f', '0x7f0000000008'):

@@ -6,6 +6,7 @@
  * machines), "nowhere" (no addresses). With "open", loads that missed have
  * four open requests, else no number of them.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
+ * make_lines FILE few SAMPLES: line 0 of `known`, and line 1 shared falsely, with so many samples.
  * make_lines FILE many SAMPLES: as many lines as there may be.
  * make_lines FILE numa SAMPLES SEED: random accesses to the memory of three nodes, and of none.
  */
@@ -195,6 +196,16 @@ static void known(void)
 	}
 }
 
+static void few(__u64 n)
+{
+	for (unsigned int i = 0; i < 50; i++) {
+		count(0, 0, 100, 0, NEAR, count_requests);
+		count(0, 8, 101, 8, NEAR, count_errors);
+	}
+	for (__u64 i = 0; i < n / 2; i++)
+		count(1, i % 2 * 8, 100 + i % 2, i % 2 * 8, NEAR, take_lock);
+}
+
 /* --- random ones --- */
 
 static void random_accesses(__u64 n, __u64 seed)
@@ -331,7 +342,7 @@ int main(int argc, char **argv)
 	if (random)
 		cpu = cpus[strtoull(argv[4], NULL, 0) % 4];
 	/* an event or a selection that the file says it was recorded with; or a processor */
-	if (random || nodes || !strcmp(argv[2], "many"))
+	if (random || nodes || !strcmp(argv[2], "many") || !strcmp(argv[2], "few"))
 		argc = 3;
 	has_open = argc > 4 && !strcmp(argv[4], "open");
 	if (argc > 3 && !strncmp(argv[3], "ibs_op/", 7))
@@ -377,6 +388,8 @@ int main(int argc, char **argv)
 		numa(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	else if (!strcmp(argv[2], "many"))
 		many_lines(strtoull(argv[3], NULL, 0));
+	else if (!strcmp(argv[2], "few"))
+		few(strtoull(argv[3], NULL, 0));
 	else
 		known();
 	ledger.seen = written;

@@ -94,6 +94,11 @@ static void put_kind(FILE *f, struct line_rows *rows, const struct sharing *g, c
 	fputs(".\n", f);
 }
 
+bool line_rows_tells(const struct line_rows *rows, const struct line *l)
+{
+	return l->verdict >= LINE_VERDICT_FALSE && (l->samples >= TABLE_FEW || !rows->enough);
+}
+
 void line_rows_answer(FILE *f, struct line_rows *rows)
 {
 	const struct lines *lines = rows->lines;
@@ -101,12 +106,15 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 	size_t unproved = 0;
 	char samples[32];
 
+	for (size_t i = 0; i < lines->n && !rows->enough; i++)
+		rows->enough = line_rows_tells(rows, &lines->line[i]) &&
+			       lines->line[i].samples >= TABLE_FEW;
 	for (size_t i = 0; i < lines->n; i++) {
 		const struct line *l = &lines->line[i];
 		struct sharing *g = &kind[l->verdict == LINE_VERDICT_TRUE ? TRULY : FALSELY];
 
 		unproved += is_unproved(l);
-		if (l->verdict < LINE_VERDICT_FALSE)
+		if (!line_rows_tells(rows, l))
 			continue;
 		if (!g->n++ || cost_of(lines, l) > cost_of(lines, g->first))
 			g->first = l;

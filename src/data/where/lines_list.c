@@ -303,7 +303,7 @@ static void print_text(FILE *f, struct line_rows *rows)
 		const struct line *l = rows->row[i].l;
 		char label[64];
 
-		if (l->verdict < LINE_VERDICT_FALSE)
+		if (!line_rows_tells(rows, l))
 			continue;
 		if (!n++)
 			fputc('\n', f);

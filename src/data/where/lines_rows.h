@@ -26,7 +26,8 @@ struct line_rows {
 	unsigned int whole; /* 1 << bits of keys that are cut only after the others */
 	struct line_row *row;
 	bool for_people;
-	bool by_comm;		  /* thread names take the place of containers */
+	bool enough;  /* a shared line has TABLE_FEW samples; set by line_rows_answer() */
+	bool by_comm; /* thread names take the place of containers */
 	size_t n, n_rest, hidden; /* hidden ones are in the rest, too */
 	struct line rest;
 	struct line total;
@@ -52,6 +53,11 @@ void line_rows_only(struct line_rows *rows, const struct line *l);
 void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l);
 /* The members of a row of the table of all lines. */
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
+/*
+ * Does the line have a part in sentences about sharing? One of a handful of samples (TABLE_FEW) has
+ * none if others have more.
+ */
+bool line_rows_tells(const struct line_rows *rows, const struct line *l);
 /* Sentences: what is shared, and what it costs. */
 void line_rows_answer(FILE *f, struct line_rows *rows);
 /* Advice about the line, if there is any, wrapped. */

@@ -23,9 +23,9 @@ function noFindings() {
 	const { containers, functions } = D.findings, several = [containers > 1 && 'container', functions > 1 && 'function'].filter(w => w);
 	return 'Nothing stands out: ' + (several.length ? `no ${several.join(' or ')} differs from the rest beyond noise.` : 'there is one container, and nothing to compare it with.');
 }
-/* Falsely shared lines of all threads together, if they have a tenth of all miss cycles. */
+/* Falsely shared lines of all threads together, if they have a tenth of all miss cycles; not those of a handful of samples. */
 function sharedLines(before) {
-	const lines = D.lines.filter(l => l.verdict === 'false' || l.verdict === 'both').sort((a, b) => b.cycles - a.cycles), one = lines.length === 1;
+	const lines = D.lines.filter(l => (l.verdict === 'false' || l.verdict === 'both') && l.samples >= FEW).sort((a, b) => b.cycles - a.cycles), one = lines.length === 1;
 	const cycles = lines.reduce((sum, l) => sum + l.cycles, 0);
 	if (!(cycles > whole.total.cycles / 10))
 		return [];

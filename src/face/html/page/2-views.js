@@ -228,7 +228,8 @@ function drawCode() {
 	drawFlame(root, selected.code > 0 && nodes.get(selected.code) || root);
 	const all = total(root.cost);
 	const list = [...own].map(([frame, cost]) => ({ frame, name: D.frames[frame] || '[unresolved]', cost, sum: total(cost) })).sort((a, b) => b.sum - a.sum);
-	const top = list.filter((f, i) => i < 12 || selected.code === -1 - f.frame), rest = list.filter(f => !top.includes(f));
+	/* rows that would read "< 0.1" say nothing beside the first ones */
+	const top = list.filter((f, i) => i < 3 || (i < 12 && f.sum >= all / 1000) || selected.code === -1 - f.frame), rest = list.filter(f => !top.includes(f));
 	const max = Math.max(...list.map(f => f.sum), 1e-9), scale = scaleOf(Math.max(max, all / 10) / s);
 	if (rest.length) {
 		const cost = new Float64Array(S);
@@ -339,7 +340,9 @@ function lineRow(l, scale) {
 function drawLines() {
 	const list = D.lines.filter(l => selected.group === null || l.groups.includes(selected.group)).sort((a, b) => b.cycles - a.cycles), scale = scaleOf(Math.max(...list.map(l => l.cycles / D.duration_s), 0));
 	id('lines').hidden = !D.lines.length && !D.lines_private;
-	id('lines-note').textContent = '64 bytes each, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' +
+	id('line-rows').hidden = !list.length;
+	id('lines-note').textContent = (list.length ? '64 bytes each, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' :
+		D.lines.length ? 'None is shared in this container.' : 'No line is shared.') +
 		(D.lines_private ? ` ${count(D.lines_private)} line${D.lines_private > 1 ? 's' : ''} of one thread or CPU ${D.lines_private > 1 ? 'are' : 'is'} not listed.` : '') +
 		(D.lines_lack ? ` ${count(D.lines_lack)} samples of cold lines are missing.` : '');
 	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
