@@ -150,8 +150,8 @@ class Readme(unittest.TestCase):
             self.assertIn(f'{name}.{section or 1}', pages)
 
     def test_commands_and_options(self):
-        lines = re.findall(r'^(?:# )?ibscope (?! ).*', self.text, re.M)
-        lines = [line.removeprefix('# ') for line in lines]
+        lines = re.findall(r'^(?:# |build/)?ibscope (?! ).*', self.text, re.M)
+        lines = [line.removeprefix('# ').removeprefix('build/') for line in lines]
         used = {line.split()[1] for line in lines}
         self.assertEqual(set(commands()) - used, set())
         known = set()
