@@ -146,14 +146,20 @@ static __always_inline const void *task_regs(void)
 	return BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(struct pt_regs);
 }
 
-/* Stacks end within the room of a copy, too: what follows cannot be read. */
+/*
+ * Stacks end within the room of a copy, too: what follows cannot be read. The outermost frames of a goroutine end with
+ * a page, and so does its stack.
+ */
 static __always_inline __u32 copy_steps(char *to, __u64 sp)
 {
-	__u32 at;
+	__u32 at, rest;
 
-	for (at = 0; at < cfg_copy_bytes; at += IBS_COPY_STEP)
-		if (bpf_probe_read_user(to + at, IBS_COPY_STEP, (void *)(sp + at)))
-			break;
+	for (at = 0; at < cfg_copy_bytes; at += IBS_COPY_STEP) {
+		if (!bpf_probe_read_user(to + at, IBS_COPY_STEP, (void *)(sp + at)))
+			continue;
+		rest = -(sp + at) & (IBS_COPY_STEP - 1); /* of the page */
+		return at + (bpf_probe_read_user(to + at, rest, (void *)(sp + at)) ? 0 : rest);
+	}
 	return at;
 }
 

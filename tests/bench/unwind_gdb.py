@@ -3,8 +3,10 @@
 """unwind_gdb.py BUILD N COMMAND..: frames of N stacks of a command that runs for long, against gdb's.
 
 gdb stops it now and then; registers and 64 KiB of the stack go to bench-unwind, and its chains are compared with those of
-gdb, without the frames that gdb adds for inlined functions and tail calls. A frame is the same if the address is: that of the
-instruction, or the one before the return address.
+gdb, without the frames that gdb adds for inlined functions and tail calls, and those behind where a goroutine or a thread of Go
+begins, which gdb makes of random words. A frame is the same if the address is: that of the
+instruction, or the one before the return address. SYMBOLS=FILE in the environment: gdb reads that file, of which the command
+is a stripped copy.
 """
 import json
 import os
@@ -17,6 +19,7 @@ import threading
 
 ORDER = 'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi rax rip cs eflags rsp ss'.split()
 ROOM, STEP = 65536, 512
+OUTERMOST = ('runtime.goexit', 'runtime.mstart', 'runtime.rt0_go')
 
 
 def copy_stack(gdb, path):
@@ -36,6 +39,8 @@ def frames(gdb):
     while frame is not None:
         if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             out.append(frame.pc())
+        if frame.name() in OUTERMOST:
+            break
         try:
             frame = frame.older()
         except gdb.error:
@@ -50,6 +55,8 @@ def inside():
     for line in ('set pagination off', 'set confirm off', 'set language c', 'set backtrace past-main on', 'handle SIGUSR1 stop nopass',
                  'handle SIGCHLD nostop noprint', 'starti'):
         gdb.execute(line, to_string=True)
+    if 'SYMBOLS' in os.environ:
+        gdb.execute('symbol-file ' + os.environ['SYMBOLS'], to_string=True)
     pid, rng, theirs, files = gdb.selected_inferior().pid, random.Random(1), [], []
     for i in range(int(n)):
         # the first one once it has loaded its libraries

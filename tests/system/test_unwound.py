@@ -162,5 +162,85 @@ class Unwound(unittest.TestCase):
                 self.assertIn(word, p.stderr)
 
 
+GO = '''package main
+
+import (
+	"os"
+	"strconv"
+	"time"
+)
+
+var data = make([]int, 1<<16)
+
+//go:noinline
+func leaf(n int) (sum int) {
+	for i := 0; i < 20000; i++ {
+		sum += data[(i*n)&(1<<16-1)]
+	}
+	return
+}
+
+//go:noinline
+func deep(n int) int {
+	var room [100]int
+	room[n] = n
+	if n == 0 {
+		return leaf(7) + room[0]
+	}
+	return deep(n-1) + room[n]
+}
+
+//go:noinline
+func plain() int { return leaf(3) + 1 }
+
+func main() {
+	ms, _ := strconv.Atoi(os.Args[1])
+	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
+	done := make(chan int)
+	sum := 0
+	go func() {
+		for time.Now().Before(end) {
+			sum += deep(8)
+		}
+		done <- sum
+	}()
+	own := 0
+	for time.Now().Before(end) {
+		own += plain()
+	}
+	println(own + <-done)
+}
+'''
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+@unittest.skipUnless(shutil.which('go'), 'no go')
+class Go(unittest.TestCase):
+    """A stripped program of Go has no tables but that of its runtime."""
+    def test_stripped(self):
+        with tempfile.TemporaryDirectory(prefix='ibscope-unwound.') as work:
+            source, program, path = (os.path.join(work, name) for name in ('main.go', 'program', 'data'))
+            with open(source, 'w', encoding='ascii') as f:
+                f.write(GO)
+            subprocess.run(['go', 'build', '-ldflags=-s -w', '-o', program, source], check=True, cwd=work,
+                           env=dict(os.environ, HOME=work, GOCACHE=os.path.join(work, 'cache'), GOFLAGS='-mod=mod', CGO_ENABLED='0'))
+            p = run('record', '--source', 'sim', '-c', '100000', '--max-loss', '50%', '--call-graph', 'dwarf,16K', '-o', path, '--', program, '300')
+            self.assertEqual(p.returncode, 0, p.stderr)
+            found = collections.Counter()
+            p = run('report', '--folded', 'samples', path)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            for line in p.stdout.splitlines():
+                stack, n = line.rsplit(' ', 1)
+                frames = [f for f in stack.split(';')[2:] if not f.endswith('_[k]')]
+                if frames and frames[-1] == 'main.leaf':
+                    found[tuple(frames)] += int(n)
+            whole = {('runtime.goexit', 'runtime.main', 'main.main', 'main.plain', 'main.leaf'),
+                     ('runtime.goexit', 'main.main.func1', *['main.deep'] * 9, 'main.leaf')}
+            # leaf() returned between op and interrupt in the others
+            self.assertGreater(sum(found[w] for w in whole), 0.9 * sum(found.values()), found)
+            self.assertGreater(min(found[w] for w in whole), 20, found)
+            self.assertFalse([c for c in found if {'[cut]', '[unknown]'} & set(c)], found)
+
+
 if __name__ == '__main__':
     unittest.main()

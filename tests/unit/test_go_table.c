@@ -13,11 +13,22 @@
 
 #define CODE 0x401000ull
 
-enum { FUNCTIONS = 3, HEADER = 72, NAMES = HEADER, ARRAY = 120, SIZE = 320 };
+enum {
+	FUNCTIONS = 3,
+	HEADER = 72,
+	NAMES = HEADER,
+	ARRAY = 120,
+	SAID = 44,
+	VALUES = 340,
+	SIZE = 360
+};
 
 static const char names[] = "\0main.main\0main.(*T).push\0main.sum[...]";
 static const int starts[FUNCTIONS + 1] = { 0, 0x10, 0x40, 0x100 };
 static const int name_at[FUNCTIONS] = { 1, 11, 26 };
+/* a depth of 0 for 4 bytes, 0x88 for 0x20, 0 for 12; and 8 for 0xc0 */
+static const unsigned char depths[] = { 0, 2, 4, 0x90, 2, 0x20, 0x8f, 2, 12, 0, 18, 0xc0, 1, 0 };
+static const int depths_at[FUNCTIONS] = { 0, 1, 10 };
 
 static void put(unsigned char *to, unsigned long long v, size_t bytes)
 {
@@ -39,11 +50,13 @@ static void make_table(unsigned char *t, unsigned int magic, bool relative)
 	if (relative)
 		put(t + 8 + 8 * word++, CODE, 8);
 	put(t + 8 + 8 * word, NAMES, 8);
+	put(t + 8 + 8 * (word + 3), VALUES, 8);
 	put(t + 8 + 8 * (word + 4), ARRAY, 8);
 	memcpy(t + NAMES, names, sizeof(names));
+	memcpy(t + VALUES, depths, sizeof(depths));
 	for (int i = 0; i <= FUNCTIONS; i++) {
 		unsigned long long start = starts[i] + (relative ? 0 : CODE);
-		size_t at = more + (bytes + 4) * i;
+		size_t at = more + (bytes + SAID) * i;
 
 		put(t + ARRAY + 2 * bytes * i, start, bytes);
 		if (i == FUNCTIONS)
@@ -51,6 +64,9 @@ static void make_table(unsigned char *t, unsigned int magic, bool relative)
 		put(t + ARRAY + 2 * bytes * i + bytes, at, bytes);
 		put(t + ARRAY + at, start, bytes);
 		put(t + ARRAY + at + bytes, name_at[i], 4);
+		put(t + ARRAY + at + bytes + 12, depths_at[i], 4);
+		/* of main.sum; that of the version before has the first line of the function there */
+		t[ARRAY + at + bytes + (magic == 0xfffffff1 ? 37 : 33)] = i == 2;
 	}
 }
 
@@ -84,11 +100,54 @@ static void test_versions(void **state)
 	assert_false(go_table_open(t, SIZE, &go));
 }
 
+static void test_frames(void **state)
+{
+	static const struct {
+		__u64 at;
+		int depth; /* -1: not known */
+	} want[] = {
+		{ 0, -1 },	{ 0xf, -1 },	{ 0x10, 0 },   { 0x13, 0 },
+		{ 0x14, 0x88 }, { 0x33, 0x88 }, { 0x34, 0 },   { 0x3f, 0 },
+		{ 0x40, 8 },	{ 0xff, 8 },	{ 0x100, -1 }, { ~0ull - CODE, -1 },
+	};
+	unsigned char t[SIZE];
+	struct go_frame f;
+	struct go_table go;
+
+	(void)state;
+	for (size_t v = 0; v < ARRAY_SIZE(versions); v++) {
+		make_table(t, versions[v].magic, versions[v].relative);
+		assert_true(go_table_open(t, SIZE, &go));
+		for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+			assert_int_equal(go_table_frame(&go, CODE + want[i].at, &f),
+					 want[i].depth >= 0);
+			if (want[i].depth < 0)
+				continue;
+			assert_int_equal(f.depth, want[i].depth);
+			assert_int_equal(f.outermost, want[i].at >= 0x40);
+		}
+		assert_false(go_table_frame(&go, CODE - 1, &f));
+		assert_false(go_table_frame(&go, 0, &f));
+	}
+	/* a list that does not end with the function */
+	t[VALUES + 8] = 11;
+	assert_true(go_table_frame(&go, CODE + 0x3e, &f));
+	assert_false(go_table_frame(&go, CODE + 0x3f, &f));
+	/* more than four gigabytes, and no end at all */
+	memset(t + VALUES, 0xff, SIZE - VALUES);
+	assert_false(go_table_frame(&go, CODE + 0x20, &f));
+	/* no bytes of code: never done */
+	for (int i = 0; i < SIZE - VALUES; i++)
+		t[VALUES + i] = i % 2 * 2;
+	assert_false(go_table_frame(&go, CODE + 0x20, &f));
+}
+
 /* Return: functions that have a name. All of what is read is in the bytes, as the sanitizer sees. */
 static int read_all(const unsigned char *bytes, size_t n)
 {
 	unsigned char *t = malloc(n ? n : 1);
 	struct go_function f;
+	struct go_frame frame;
 	struct go_table go;
 	int named = 0;
 
@@ -100,6 +159,9 @@ static int read_all(const unsigned char *bytes, size_t n)
 			if (!go_table_function(&go, i, &f))
 				continue;
 			named++;
+			for (__u64 k = 0; k < 3; k++)
+				if (go_table_frame(&go, f.start + k * f.size / 2, &frame))
+					assert_true(frame.depth <= INT32_MAX);
 			assert_true(f.size && *f.name && strlen(f.name) < n);
 		}
 		assert_false(go_table_function(&go, ~0ull, &f));
@@ -152,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damaged),
 	};

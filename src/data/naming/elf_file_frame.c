@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules of unwinding, as libdw reads them. */
+/* Rules of unwinding, as libdw reads them, or from Go's table. */
 #include "elf_file.h"
 #include "elf_file_private.h"
 
@@ -276,8 +276,30 @@ static bool find(struct elf_file *o, Dwarf_CFI *cfi, Dwarf_Addr bias, __u64 addr
 	return true;
 }
 
+/*
+ * Go's own table, which its runtime unwinds with: the other ones go when a program is stripped. Functions of Go preserve
+ * nothing but the frame pointer, which those with a frame save below the return address.
+ */
+static bool go_frame(struct elf_file *o, __u64 addr, struct frame_row *out)
+{
+	const struct go_table *t = elf_file_go_table(o);
+	struct go_frame f;
+
+	if (!t || !go_table_frame(t, addr, &f))
+		return false;
+	*out = (struct frame_row){ .cfa = { FRAME_VALUE, FRAME_RSP, .offset = f.depth + 8 } };
+	out->reg[FRAME_RSP] = (struct frame_rule){ FRAME_VALUE, FRAME_CFA };
+	out->reg[FRAME_RBP] = f.depth >= 8
+				      ? (struct frame_rule){ FRAME_AT, FRAME_CFA, .offset = -16 }
+				      : (struct frame_rule){ .kind = FRAME_SAME };
+	if (!f.outermost)
+		out->reg[FRAME_RIP] = (struct frame_rule){ FRAME_AT, FRAME_CFA, .offset = -8 };
+	return true;
+}
+
 bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
 {
+	struct frame_row go;
 	Dwarf_Addr bias;
 	Dwarf_CFI *cfi;
 	__u64 addr;
@@ -288,8 +310,11 @@ bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
 	if (!find(o, cfi, bias, addr, out)) {
 		cfi = dwfl_module_dwarf_cfi(o->module, &bias);
 		if (!find(o, cfi, bias, addr, out))
-			return false;
+			return go_frame(o, addr, out);
 	}
 	fill_return(o, addr, out);
+	/* what Go's linker writes for debuggers has callers even there, of random words */
+	if (go_frame(o, addr, &go) && go.reg[FRAME_RIP].kind == FRAME_LOST)
+		out->reg[FRAME_RIP] = go.reg[FRAME_RIP];
 	return true;
 }

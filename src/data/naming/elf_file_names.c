@@ -6,13 +6,10 @@
 #include "elf_file.h"
 #include "elf_file_private.h"
 
-#include "elf_section.h"
-#include "go_table.h"
 #include "mini_debug.h"
 
-#define SYMBOLS_MAX  2000000 /* of a file that is named: 64 MB of memory */
-#define RANK_OTHER   2
-#define GO_ALIGNMENT 16
+#define SYMBOLS_MAX 2000000 /* of a file that is named: 64 MB of memory */
+#define RANK_OTHER  2
 
 static int compare(const void *pa, const void *pb)
 {
@@ -89,82 +86,6 @@ static void list_symbols(struct elf_file *o, struct names *l, int n)
 	}
 }
 
-/* What the dynamic linker puts at an address of the file. Return: false if nothing. */
-static bool find_relocation(Elf *elf, __u64 addr, __u64 *value)
-{
-	Elf_Scn *section = NULL;
-	Elf_Data *data;
-	GElf_Rela rela;
-	GElf_Shdr sh;
-
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &sh) || sh.sh_type != SHT_RELA)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getrela(data, i, &rela); i++) {
-			if (rela.r_offset != addr || GELF_R_TYPE(rela.r_info) != R_X86_64_RELATIVE)
-				continue;
-			*value = rela.r_addend;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * A table without the start of the code, as of Go 1.26. Go's own linker begins .text with that code; others put the code
- * of start-up files before it, which have an .init.
- */
-static bool find_text(struct elf_file *o, struct go_table *t, __u64 table)
-{
-	GElf_Shdr sh;
-
-	if (!t->has_text || t->text || find_relocation(o->elf, table + t->text_at, &t->text))
-		return true;
-	if (elf_section(o->elf, ".init", NULL) || !elf_section(o->elf, ".text", &sh))
-		return false;
-	t->text = sh.sh_addr;
-	return true;
-}
-
-/* Return: where in the data a table begins; its size: nowhere. */
-static size_t find_go_table(const Elf_Data *data, struct go_table *t)
-{
-	struct go_function first;
-
-	for (size_t at = 0; at < data->d_size; at += GO_ALIGNMENT)
-		if (go_table_open((const char *)data->d_buf + at, data->d_size - at, t) &&
-		    go_table_function(t, 0, &first))
-			return at;
-	return data->d_size;
-}
-
-/* What a program of Go has even without symbols. Return: false if there is none that can be used. */
-static bool open_go_table(struct elf_file *o, struct go_table *t)
-{
-	/* of position-independent programs by Go's linker, and by others, which put more into it */
-	static const char *const sections[] = { ".gopclntab", ".data.rel.ro.gopclntab",
-						".data.rel.ro" };
-	Elf_Scn *section;
-	Elf_Data *data;
-	GElf_Shdr sh;
-	size_t at;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sections) && !has_symtab(o->elf); i++) {
-		section = elf_section(o->elf, sections[i], &sh);
-		data = section ? elf_rawdata(section, NULL) : NULL;
-		at = data && data->d_buf ? find_go_table(data, t) : 0;
-		if (!data || at >= data->d_size)
-			continue;
-		if (t->n <= SYMBOLS_MAX)
-			return find_text(o, t, sh.sh_addr + at);
-		snprintf(o->problem, sizeof(o->problem), "it has %llu functions; the limit is %d",
-			 (unsigned long long)t->n, SYMBOLS_MAX);
-		break;
-	}
-	return false;
-}
-
 static void list_go(struct names *l, const struct go_table *t)
 {
 	struct go_function f;
@@ -176,16 +97,21 @@ static void list_go(struct names *l, const struct go_table *t)
 
 static void list_names(struct elf_file *o, struct names *l)
 {
-	struct go_table go = {};
+	const struct go_table none = {}, *go = l == &o->functions ? elf_file_go_table(o) : NULL;
 	int n = count_symbols(o);
 	size_t kept = 0;
 
 	l->listed = true;
-	if (l != &o->functions || !open_go_table(o, &go))
-		go.n = 0;
-	l->v = xcalloc(n + go.n + 1, sizeof(*l->v));
+	if (!go || has_symtab(o->elf))
+		go = &none;
+	if (go->n > SYMBOLS_MAX) {
+		snprintf(o->problem, sizeof(o->problem), "it has %llu functions; the limit is %d",
+			 (unsigned long long)go->n, SYMBOLS_MAX);
+		go = &none;
+	}
+	l->v = xcalloc(n + go->n + 1, sizeof(*l->v));
 	list_symbols(o, l, n);
-	list_go(l, &go);
+	list_go(l, go);
 	qsort(l->v, l->n, sizeof(*l->v), compare);
 	for (size_t i = 0; i < l->n; i++)
 		if (!kept || l->v[kept - 1].addr != l->v[i].addr)

@@ -4,6 +4,7 @@
 #define IBSCOPE_ELF_FILE_PRIVATE_H
 
 #include "base/intern.h"
+#include "go_table.h"
 #include "types/data_types.h"
 
 #include <elfutils/libdwfl.h>
@@ -29,6 +30,8 @@ struct elf_file {
 	struct intern demangled;     /* "" for names that stay */
 	struct u64_map demangled_of; /* by address of the name */
 	bool no_lines;
+	bool go_tried, has_go;
+	struct go_table go;
 	struct types *types;
 	__u64 inlined_ns; /* CPU time for inlined functions */
 	Dwfl_Callbacks callbacks;
@@ -42,6 +45,9 @@ const struct named *elf_file_find(struct elf_file *o, struct names *l, __u64 add
 				  struct addr_span *span);
 
 #define ANY_ADDRESS (&ADDR_SPAN_ALL) /* for callers without a span to narrow */
+
+/* What programs of Go have even without symbols, or NULL. */
+const struct go_table *elf_file_go_table(struct elf_file *o);
 
 /* Where the linker put what is at an offset in the file. Return: false if nowhere. */
 bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr);

@@ -13,7 +13,12 @@
 #define WORD	   8
 
 /* Words of the header; from 1.18 on, the start of the code is before the names. */
-enum { N_FUNCTIONS = 0, TEXT = 2, NAMES = 2, FUNCTIONS = 6, WORDS = 8 };
+enum { N_FUNCTIONS = 0, TEXT = 2, NAMES = 2, VALUES = 5, FUNCTIONS = 6, WORDS = 8 };
+
+/* Of what is said of a function, behind its start; from 1.20 on, there is a word more before the flags. */
+enum { NAME = 0, DEPTHS = 12, FLAGS = 33, MORE = 40, OUTERMOST = 1 };
+
+#define STEPS_MAX (1U << 16) /* of a list of depths; the longest one of go's compiler has 4,000 */
 
 static __u64 read_at(const struct go_table *t, size_t at, size_t bytes)
 {
@@ -50,6 +55,7 @@ bool go_table_open(const void *data, size_t size, struct go_table *out)
 	t.text_at = HEAD + TEXT * WORD;
 	t.text = t.has_text ? word(&t, TEXT) : 0;
 	t.names = word(&t, NAMES + t.has_text);
+	t.values = word(&t, VALUES + t.has_text);
 	t.functions = word(&t, FUNCTIONS + t.has_text);
 	/* of the element behind the last one only the first half is there */
 	if (t.names > size || t.functions > size || size - t.functions < number(&t) ||
@@ -73,10 +79,84 @@ bool go_table_function(const struct go_table *t, __u64 i, struct go_function *ou
 	/* there is the start again, and then the place of the name */
 	if (end <= start || more > room || room - more < bytes + 4)
 		return false;
-	name = read_at(t, t->functions + more + bytes, 4);
+	name = read_at(t, t->functions + more + bytes + NAME, 4);
 	if (name >= t->size - t->names)
 		return false;
 	name += t->names;
 	*out = (struct go_function){ t->text + start, end - start, (const char *)t->data + name };
 	return *out->name && memchr(out->name, 0, t->size - name);
+}
+
+/* The last function that begins at or before an address, if the table is sorted. */
+static __u64 function_before(const struct go_table *t, __u64 addr)
+{
+	const size_t bytes = number(t);
+	__u64 lo = 0, hi = t->n;
+
+	while (lo < hi) {
+		const __u64 mid = lo + (hi - lo) / 2;
+
+		if (t->text + read_at(t, t->functions + mid * 2 * bytes, bytes) <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo - 1;
+}
+
+/* A number of 7 bits in each byte. Return: false if it does not end in the table. */
+static bool read_varint(const struct go_table *t, size_t *at, __u32 *out)
+{
+	*out = 0;
+	for (unsigned int shift = 0; shift < 35 && *at < t->size; shift += 7) {
+		const unsigned char byte = t->data[(*at)++];
+
+		*out |= (__u32)(byte & 0x7f) << (shift < 32 ? shift : 31);
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+/* A list of (change of the depth, bytes of code with it), which ends with a change of 0 that is not the first. */
+static bool depth_at(const struct go_table *t, size_t at, __u64 offset, __u32 *out)
+{
+	__u32 change, bytes, depth = -1;
+	__u64 end = 0;
+
+	for (unsigned int i = 0; i < STEPS_MAX; i++) {
+		if (!read_varint(t, &at, &change) || (i && !change) || !read_varint(t, &at, &bytes))
+			return false;
+		depth += change >> 1 ^ -(change & 1);
+		end += bytes;
+		if (offset < end) {
+			*out = depth;
+			return depth <= INT32_MAX;
+		}
+	}
+	return false;
+}
+
+bool go_table_frame(const struct go_table *t, __u64 addr, struct go_frame *out)
+{
+	const size_t bytes = number(t);
+	const __u64 i = function_before(t, addr), room = t->size - t->functions;
+	const unsigned char *said;
+	struct go_function f;
+	__u64 more;
+	__u32 depths;
+	bool later;
+
+	if (!go_table_function(t, i, &f) || addr - f.start >= f.size)
+		return false;
+	more = read_at(t, t->functions + i * 2 * bytes + bytes, bytes);
+	if (room - more < bytes + MORE)
+		return false;
+	said = t->data + t->functions + more + bytes;
+	memcpy(&depths, said + DEPTHS, sizeof(depths));
+	later = read_at(t, 0, 4) == MAGIC_1_20;
+	out->outermost = said[FLAGS + (later ? 4 : 0)] & OUTERMOST;
+	/* 0: there is no list */
+	return depths && t->values < t->size && depths < t->size - t->values &&
+	       depth_at(t, t->values + depths, addr - f.start, &out->depth);
 }

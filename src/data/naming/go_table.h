@@ -15,7 +15,7 @@ struct go_table {
 	__u64 text;	/* start of the code; 0: the table does not say */
 	size_t text_at; /* where in the table that is, for relocations */
 	__u64 n;
-	size_t names, functions; /* where in the table they begin */
+	size_t names, values, functions; /* where in the table they begin */
 };
 
 /* Return: false if it is not such a table. The data may be anything, and outlives the table. */
@@ -28,5 +28,13 @@ struct go_function {
 
 /* One function of @t->n. Return: false if it has no name or no code. */
 bool go_table_function(const struct go_table *t, __u64 i, struct go_function *out);
+
+struct go_frame {
+	__u32 depth;	/* bytes from the stack pointer to the return address */
+	bool outermost; /* nothing called it: a goroutine or a thread begins there */
+};
+
+/* The frame at an instruction of Go's code. Return: false if there is none, or the table does not say. */
+bool go_table_frame(const struct go_table *t, __u64 addr, struct go_frame *out);
 
 #endif
