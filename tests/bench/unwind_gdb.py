@@ -3,8 +3,8 @@
 """unwind_gdb.py BUILD N COMMAND..: frames of N stacks of a command that runs for long, against gdb's.
 
 gdb stops it now and then; registers and 64 KiB of the stack go to bench-unwind, and its chains are compared with those of
-gdb, without the frames that gdb adds for inlined functions and tail calls, and those behind where a goroutine or a thread of Go
-begins, which gdb makes of random words. A frame is the same if the address is: that of the
+gdb, without the frames that gdb adds for inlined functions and tail calls, and those that it makes of random words: behind where
+a goroutine or a thread of Go begins, and where Go's runtime came from another stack. A frame is the same if the address is: that of the
 instruction, or the one before the return address. SYMBOLS=FILE in the environment: gdb reads that file, of which the command
 is a stripped copy.
 """
@@ -19,7 +19,7 @@ import threading
 
 ORDER = 'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi rax rip cs eflags rsp ss'.split()
 ROOM, STEP = 65536, 512
-OUTERMOST = ('runtime.goexit', 'runtime.mstart', 'runtime.rt0_go')
+LAST = tuple('runtime.' + name for name in ('goexit', 'mstart', 'rt0_go', 'mcall', 'morestack', 'systemstack', 'asmcgocall', 'gogo'))
 
 
 def copy_stack(gdb, path):
@@ -39,7 +39,7 @@ def frames(gdb):
     while frame is not None:
         if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             out.append(frame.pc())
-        if frame.name() in OUTERMOST:
+        if frame.name() in LAST:
             break
         try:
             frame = frame.older()

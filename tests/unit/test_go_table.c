@@ -66,7 +66,7 @@ static void make_table(unsigned char *t, unsigned int magic, bool relative)
 		put(t + ARRAY + at + bytes, name_at[i], 4);
 		put(t + ARRAY + at + bytes + 12, depths_at[i], 4);
 		/* of main.sum; that of the version before has the first line of the function there */
-		t[ARRAY + at + bytes + (magic == 0xfffffff1 ? 37 : 33)] = i == 2;
+		t[ARRAY + at + bytes + (magic == 0xfffffff1 ? 37 : 33)] = i == 2 ? 1 : 2;
 	}
 }
 
@@ -125,6 +125,7 @@ static void test_frames(void **state)
 				continue;
 			assert_int_equal(f.depth, want[i].depth);
 			assert_int_equal(f.outermost, want[i].at >= 0x40);
+			assert_int_equal(f.switches, want[i].at < 0x40);
 		}
 		assert_false(go_table_frame(&go, CODE - 1, &f));
 		assert_false(go_table_frame(&go, 0, &f));

@@ -280,41 +280,49 @@ static bool find(struct elf_file *o, Dwarf_CFI *cfi, Dwarf_Addr bias, __u64 addr
  * Go's own table, which its runtime unwinds with: the other ones go when a program is stripped. Functions of Go preserve
  * nothing but the frame pointer, which those with a frame save below the return address.
  */
-static bool go_frame(struct elf_file *o, __u64 addr, struct frame_row *out)
+static void fill_go(const struct go_frame *f, struct frame_row *out)
 {
-	const struct go_table *t = elf_file_go_table(o);
-	struct go_frame f;
-
-	if (!t || !go_table_frame(t, addr, &f))
-		return false;
-	*out = (struct frame_row){ .cfa = { FRAME_VALUE, FRAME_RSP, .offset = f.depth + 8 } };
+	*out = (struct frame_row){ .cfa = { FRAME_VALUE, FRAME_RSP, .offset = f->depth + 8 } };
 	out->reg[FRAME_RSP] = (struct frame_rule){ FRAME_VALUE, FRAME_CFA };
-	out->reg[FRAME_RBP] = f.depth >= 8
+	out->reg[FRAME_RBP] = f->depth >= 8
 				      ? (struct frame_rule){ FRAME_AT, FRAME_CFA, .offset = -16 }
 				      : (struct frame_rule){ .kind = FRAME_SAME };
-	if (!f.outermost)
-		out->reg[FRAME_RIP] = (struct frame_rule){ FRAME_AT, FRAME_CFA, .offset = -8 };
-	return true;
+	out->reg[FRAME_RIP] = (struct frame_rule){ FRAME_AT, FRAME_CFA, .offset = -8 };
+}
+
+/* Where chains of Go end: what its linker writes for debuggers goes on, with random words. */
+static void end_go(const struct go_frame *f, struct frame_row *out)
+{
+	if (f->outermost)
+		out->reg[FRAME_RIP] = (struct frame_rule){ .kind = FRAME_LOST };
+	else if (f->switches)
+		out->cfa = (struct frame_rule){ .kind = FRAME_UNREADABLE };
 }
 
 bool elf_file_frame(struct elf_file *o, __u64 offset, struct frame_row *out)
 {
-	struct frame_row go;
+	const struct go_table *table;
+	struct go_frame go;
 	Dwarf_Addr bias;
 	Dwarf_CFI *cfi;
+	bool found;
 	__u64 addr;
 
 	if (!elf_file_address(o, offset, &addr))
 		return false;
 	cfi = dwfl_module_eh_cfi(o->module, &bias);
-	if (!find(o, cfi, bias, addr, out)) {
+	found = find(o, cfi, bias, addr, out);
+	if (!found) {
 		cfi = dwfl_module_dwarf_cfi(o->module, &bias);
-		if (!find(o, cfi, bias, addr, out))
-			return go_frame(o, addr, out);
+		found = find(o, cfi, bias, addr, out);
 	}
-	fill_return(o, addr, out);
-	/* what Go's linker writes for debuggers has callers even there, of random words */
-	if (go_frame(o, addr, &go) && go.reg[FRAME_RIP].kind == FRAME_LOST)
-		out->reg[FRAME_RIP] = go.reg[FRAME_RIP];
+	if (found)
+		fill_return(o, addr, out);
+	table = elf_file_go_table(o);
+	if (!table || !go_table_frame(table, addr, &go))
+		return found;
+	if (!found)
+		fill_go(&go, out);
+	end_go(&go, out);
 	return true;
 }

@@ -16,7 +16,7 @@
 enum { N_FUNCTIONS = 0, TEXT = 2, NAMES = 2, VALUES = 5, FUNCTIONS = 6, WORDS = 8 };
 
 /* Of what is said of a function, behind its start; from 1.20 on, there is a word more before the flags. */
-enum { NAME = 0, DEPTHS = 12, FLAGS = 33, MORE = 40, OUTERMOST = 1 };
+enum { NAME = 0, DEPTHS = 12, FLAGS = 33, MORE = 40, OUTERMOST = 1, SWITCHES = 2 };
 
 #define STEPS_MAX (1U << 16) /* of a list of depths; the longest one of go's compiler has 4,000 */
 
@@ -156,6 +156,7 @@ bool go_table_frame(const struct go_table *t, __u64 addr, struct go_frame *out)
 	memcpy(&depths, said + DEPTHS, sizeof(depths));
 	later = read_at(t, 0, 4) == MAGIC_1_20;
 	out->outermost = said[FLAGS + (later ? 4 : 0)] & OUTERMOST;
+	out->switches = said[FLAGS + (later ? 4 : 0)] & SWITCHES;
 	/* 0: there is no list */
 	return depths && t->values < t->size && depths < t->size - t->values &&
 	       depth_at(t, t->values + depths, addr - f.start, &out->depth);

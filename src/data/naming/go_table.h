@@ -32,6 +32,7 @@ bool go_table_function(const struct go_table *t, __u64 i, struct go_function *ou
 struct go_frame {
 	__u32 depth;	/* bytes from the stack pointer to the return address */
 	bool outermost; /* nothing called it: a goroutine or a thread begins there */
+	bool switches;	/* it changes to another stack, so that `depth` says nothing */
 };
 
 /* The frame at an instruction of Go's code. Return: false if there is none, or the table does not say. */
