@@ -85,19 +85,25 @@ def cgroup2_mount():
     return None
 
 
-def memory_cgroup(name, limit):
-    """A cgroup with a limit of memory in bytes, which the caller removes; None: no memory controller is here."""
+def limited_cgroup(name, controller, v1, v2):
+    """A cgroup in which one file of a controller of v1 or v2 has a text, each a pair; the caller removes it. None: there is no
+    such controller here."""
     with open('/proc/mounts') as f:
-        mount = next((at for _, at, kind, options, *_ in map(str.split, f) if kind == 'cgroup' and 'memory' in options.split(',')), None)
+        mount = next((at for _, at, kind, options, *_ in map(str.split, f) if kind == 'cgroup' and controller in options.split(',')), None)
+    file, text = v1 if mount else v2
     cgroup = f'{mount or cgroup2_mount()}/{name}'
-    file = f'{cgroup}/{"memory.limit_in_bytes" if mount else "memory.max"}'
     os.mkdir(cgroup)
-    if not os.path.exists(file):
+    if not os.path.exists(f'{cgroup}/{file}'):
         os.rmdir(cgroup)
         return None
-    with open(file, 'w') as f:
-        f.write(str(limit))
+    with open(f'{cgroup}/{file}', 'w') as f:
+        f.write(text)
     return cgroup
+
+
+def memory_cgroup(name, limit):
+    """A cgroup with a limit of memory in bytes, which the caller removes; None: no memory controller is here."""
+    return limited_cgroup(name, 'memory', ('memory.limit_in_bytes', str(limit)), ('memory.max', str(limit)))
 
 
 class Cgroup:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """serve --push beside a tenant whose programs are dear to name: the others keep their names, and profiles come."""
+import errno
 import gzip
 import os
 import re
@@ -11,11 +12,12 @@ import unittest
 import urllib.request
 
 import ibscope
-from ibscope import Busy, cpu_seconds, run, until
+from ibscope import Busy, cpu_seconds, limited_cgroup, run, until
 import test_push
 
 # Just below the limit of symbols. That of one file is 10 s of CPU time, that of a profile 20 s.
 SYMBOLS, NAME_BYTES, DEAR, HOGS = 1_900_000, 8000, 8, 6
+QUOTA_US, PERIOD_US = 12_500, 100_000   # of a CPU, as much as HOGS would leave
 PROFILE_S = 3       # of CPU time that a profile takes without them
 PROGRAM = '''
 #include <time.h>
@@ -23,6 +25,17 @@ volatile long n;
 __attribute__((noinline)) void %s(void) { for (int i = 0; i < 300000; i++) n++; }
 int main(void) { for (;;) { %s(); nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, 0); } }
 '''
+
+
+def removed(cgroup):
+    """False: something in it has not ended yet."""
+    try:
+        os.rmdir(cgroup)
+    except OSError as e:
+        if e.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 @unittest.skipUnless(test_push.OK, f'no BPF on this machine: {test_push.WHY}')
@@ -65,6 +78,22 @@ class PushNames(unittest.TestCase):
         for path in self.dear_files():
             self.run_as(path, 65533)
         self.run_as(self.program('victim'), 65532)
+
+    def little_cpu(self):
+        """What leaves a process, and those that it starts, little of a CPU: a quota, which makes no other test wait, or hogs."""
+        cgroup = limited_cgroup(f'ibscope-hogs-{os.getpid()}', 'cpu', ('cpu.cfs_quota_us', str(QUOTA_US)), ('cpu.max', f'{QUOTA_US} {PERIOD_US}'))
+        if cgroup:
+            self.addCleanup(until, lambda: removed(cgroup))
+
+            def leave(pid):
+                with open(cgroup + '/cgroup.procs', 'w') as f:
+                    f.write(str(pid))
+            return leave
+        cpu = min(os.sched_getaffinity(0))
+        for _ in range(HOGS):
+            b = Busy(cpu, share=1)
+            self.addCleanup(b.stop)
+        return lambda pid: os.sched_setaffinity(pid, {cpu})
 
     def texts(self, post):
         """What a profile has, strings of functions among it."""
@@ -112,14 +141,11 @@ class PushNames(unittest.TestCase):
     def test_dear_neighbour_and_hogs(self):
         """Without a free CPU a profile has fewer names, and comes."""
         self.neighbours()
-        cpu = min(os.sched_getaffinity(0))
-        for _ in range(HOGS):
-            b = Busy(cpu, share=1)
-            self.addCleanup(b.stop)
+        leave_little = self.little_cpu()
         s = self.server()
         began = time.monotonic()
         c = self.collector('--push', s.url, '--push-duration', '1s')
-        os.sched_setaffinity(c.p.pid, {cpu})
+        leave_little(c.p.pid)
         push = self.delivered(1)
         print(f'# first profile after {time.monotonic() - began:.1f} s and {self.children_s(c):.1f} s of CPU time')
         self.assertIn(b'\x06victim', self.texts(s.posts[0]))
