@@ -319,7 +319,7 @@ governor: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)$(O)/tests/unit/test_governor
-	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor
+	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor test_governor_live
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/governor.py --build $(O) $(PAIRS)
 
