@@ -42,10 +42,12 @@ LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
 CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
 NICE = 10       # of those that do not sample, beside those that do
+SLOW_S = 5                      # tests that take longer are printed: seconds (of them CPU time)
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
 
 running = set()     # sessions
+TOOK = []           # (seconds, CPU time, name) of each test of this module
 
 
 class Tally:
@@ -186,8 +188,21 @@ def judge_corpus(path, inputs, p):
     return tally
 
 
+def cpu_s():
+    """CPU time of this process and those that it has waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 class Result(unittest.TextTestResult):
     succeeded = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic(), cpu_s()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        TOOK.append((time.monotonic() - self.began[0], cpu_s() - self.began[1], test.id().rsplit('.', 1)[1]))
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -208,8 +223,8 @@ def run_module(path):
     tally.passed = r.succeeded
     tally.failed = len(r.failures) + len(r.errors) + len(r.unexpectedSuccesses)
     tally.skipped = len(r.skipped)
-    cpu = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(f'{os.path.basename(path)}: {time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU time')
+    slowest = ', '.join(f'{name} {s:.0f} s ({cpu:.0f})' for s, cpu, name in sorted(TOOK, reverse=True)[:3] if s > SLOW_S)
+    print(f'{os.path.basename(path)}: {time.monotonic() - began:.0f} s, {cpu_s():.0f} s of CPU time{slowest and f"; {slowest}"}')
     return tally
 
 
