@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """serve --push beside a tenant whose programs are dear to name: the others keep their names, and profiles come."""
+import contextlib
 import errno
 import gzip
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -28,7 +30,11 @@ int main(void) { for (;;) { %s(); nanosleep(&(struct timespec){ .tv_nsec = 20000
 
 
 def removed(cgroup):
-    """False: something in it has not ended yet."""
+    """With what a test that failed left in it; False: something there has not ended yet."""
+    with open(cgroup + '/cgroup.procs') as f:
+        for pid in f:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
     try:
         os.rmdir(cgroup)
     except OSError as e:
