@@ -65,6 +65,9 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 	case TRACE_RANK:
 	case TRACE_REGION:
 	case TRACE_SLAB:
+	case TRACE_ALLOC:
+	case TRACE_FREE:
+	case TRACE_KIND_N:
 		break;
 	}
 	abort();

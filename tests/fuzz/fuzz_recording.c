@@ -82,6 +82,13 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		return add_text(add(sum, ev->region.addr), ev->region.name);
 	case TRACE_SLAB:
 		return add_text(add(sum, ev->slab.id), ev->slab.name);
+	case TRACE_ALLOC:
+		need(ev->alloc.n_stack <= TRACE_STACK_MAX);
+		for (unsigned int i = 0; i < ev->alloc.n_stack; i++)
+			sum = add(sum, ev->alloc.stack[i]);
+		return add(sum, ev->alloc.addr ^ ev->alloc.weight);
+	case TRACE_FREE:
+		return add(sum, ev->free.addr ^ ev->free.size);
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		return add(sum, ev->fork.tid);

@@ -80,6 +80,9 @@ static void print_event(const struct trace_event *ev)
 	case TRACE_RANK:
 	case TRACE_REGION:
 	case TRACE_SLAB:
+	case TRACE_ALLOC:
+	case TRACE_FREE:
+	case TRACE_KIND_N:
 		break;
 	}
 }

@@ -70,11 +70,10 @@ static inline const char *gen_string(struct gen *g, char *buf, size_t size)
 	return buf;
 }
 
-/* An event of any kind but samples; its string is in @buf. */
+/* An event of any kind but samples; its string or stack is in @buf, which is aligned for addresses. */
 static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, size_t size)
 {
-	*ev = (struct trace_event){ .kind = TRACE_COMM +
-					    gen_below(g, TRACE_SLAB - TRACE_COMM + 1) };
+	*ev = (struct trace_event){ .kind = TRACE_COMM + gen_below(g, TRACE_KIND_N - TRACE_COMM) };
 	switch (ev->kind) {
 	case TRACE_COMM:
 		ev->comm.tgid = gen_u64(g);
@@ -133,6 +132,23 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 		ev->slab.min_order = gen_u64(g);
 		ev->slab.merged = gen_below(g, 2);
 		snprintf(ev->slab.name, sizeof(ev->slab.name), "%.60s", gen_string(g, buf, size));
+		break;
+	case TRACE_ALLOC:
+		ev->alloc.tgid = gen_u64(g);
+		ev->alloc.tid = gen_u64(g);
+		ev->alloc.addr = gen_u64(g);
+		ev->alloc.size = gen_u64(g);
+		ev->alloc.weight = gen_u64(g);
+		ev->alloc.mapped = gen_below(g, 2);
+		ev->alloc.n_stack = gen_below(g, size / sizeof(*ev->alloc.stack) + 1);
+		gen_string(g, buf, size);
+		ev->alloc.stack = (const __u64 *)buf;
+		break;
+	case TRACE_FREE:
+		ev->free.tgid = gen_u64(g);
+		ev->free.tid = gen_u64(g);
+		ev->free.addr = gen_u64(g);
+		ev->free.size = gen_u64(g);
 		break;
 	default:
 		ev->fork.tgid = gen_u64(g);

@@ -22,7 +22,7 @@
 
 #define EVENTS	60
 #define STACKS	50
-#define STRINGS 300
+#define STRINGS 304
 
 static const struct trace_pmu pmu = {
 	.name = "ibs_op/cnt_ctl=1/", .op = true, .period = 100000, .physical = true, .stacks = true
@@ -40,6 +40,7 @@ static struct trace_info some_info(void)
 				   .n_pmus = 1,
 				   .filter = "src == dram",
 				   .full_registers = true,
+				   .alloc_bytes = 4096,
 				   .realtime_ns = 1700000000123456789,
 				   .monotonic_ns = 987654321012345 };
 
@@ -105,6 +106,7 @@ static void same_info(const struct trace_info *a, const struct trace_info *b)
 	assert_int_equal(a->n_cpus, b->n_cpus);
 	assert_int_equal(a->n_pmus, b->n_pmus);
 	assert_int_equal(a->full_registers, b->full_registers);
+	assert_true(a->alloc_bytes == b->alloc_bytes);
 	assert_true(a->realtime_ns == b->realtime_ns);
 	assert_true(a->monotonic_ns == b->monotonic_ns);
 	assert_string_equal(a->pmu->name, b->pmu->name);
@@ -168,6 +170,19 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 		assert_memory_equal(&a->slab, &b->slab, offsetof(struct ibs_slab, name));
 		assert_string_equal(a->slab.name, b->slab.name);
 		break;
+	case TRACE_ALLOC:
+		assert_int_equal(a->alloc.tgid, b->alloc.tgid);
+		assert_int_equal(a->alloc.tid, b->alloc.tid);
+		assert_true(a->alloc.addr == b->alloc.addr && a->alloc.size == b->alloc.size);
+		assert_true(a->alloc.weight == b->alloc.weight);
+		assert_int_equal(a->alloc.mapped, b->alloc.mapped);
+		assert_int_equal(a->alloc.n_stack, b->alloc.n_stack);
+		assert_memory_equal(a->alloc.stack, b->alloc.stack,
+				    a->alloc.n_stack * sizeof(__u64));
+		break;
+	case TRACE_FREE:
+		assert_memory_equal(&a->free, &b->free, sizeof(a->free));
+		break;
 	default:
 		assert_memory_equal(&a->fork, &b->fork, sizeof(a->fork));
 	}
@@ -181,7 +196,7 @@ struct round {
 	struct ibs_record_raw *raws;
 	struct ibs_record_extra *stacks;
 	struct trace_event events[EVENTS];
-	char strings[EVENTS][STRINGS];
+	_Alignas(__u64) char strings[EVENTS][STRINGS];
 	__u64 chain[STACKS][TRACE_STACK_MAX]; /* by key, as of this round */
 	unsigned int chain_n[STACKS];
 };
@@ -373,6 +388,7 @@ static void test_round_trip(void **state)
 			rounds[i] = make_round(&g, sizes[i % 5], &clock);
 			write_round(rec, rounds[i]);
 			ledger = some_ledger(&g);
+			recording_lost_allocs(rec, i);
 			assert_int_equal(recording_flush(rec, i % 3 ? &ledger : NULL, &err), 0);
 			assert_int_equal(recording_bytes(rec), lseek(fd, 0, SEEK_CUR));
 		}
@@ -389,6 +405,7 @@ static void test_round_trip(void **state)
 			assert_string_equal(trace_end(t)->missing, "");
 			assert_true(!trace_end(t)->skipped_blocks && !trace_end(t)->skipped_bytes);
 			assert_true(trace_end(t)->has_ledger);
+			assert_int_equal(trace_end(t)->lost_allocs, n - 1);
 			assert_memory_equal(&trace_end(t)->ledger, &ledger, sizeof(ledger));
 			assert_int_equal(trace_rewind(t, &err), 0);
 		}

@@ -88,6 +88,19 @@ static void put_event(const struct trace_event *ev)
 		printf("\"kind\":\"slab\",\"id\":%llu", (ull)ev->slab.id);
 		put_string("name", ev->slab.name);
 		break;
+	case TRACE_ALLOC:
+		printf("\"kind\":\"alloc\",\"tgid\":%u,\"tid\":%u,\"addr\":%llu,\"size\":%llu,"
+		       "\"weight\":%llu,\"mapped\":%d,\"stack\":[",
+		       ev->alloc.tgid, ev->alloc.tid, (ull)ev->alloc.addr, (ull)ev->alloc.size,
+		       (ull)ev->alloc.weight, ev->alloc.mapped);
+		for (unsigned int i = 0; i < ev->alloc.n_stack; i++)
+			printf("%s%llu", i ? "," : "", (ull)ev->alloc.stack[i]);
+		printf("]");
+		break;
+	case TRACE_FREE:
+		printf("\"kind\":\"free\",\"tgid\":%u,\"tid\":%u,\"addr\":%llu,\"size\":%llu",
+		       ev->free.tgid, ev->free.tid, (ull)ev->free.addr, (ull)ev->free.size);
+		break;
 	default:
 		printf("\"kind\":\"other\"");
 	}

@@ -99,6 +99,22 @@ static void put_build_id(struct out *o, const struct trace_mmap *m)
 		fprintf(o->w.f, " build_id %s", build_id);
 }
 
+static void put_stack(struct out *o, const __u64 *stack, unsigned int n)
+{
+	if (o->json)
+		json_begin_array(&o->w, "stack");
+	else if (n)
+		fputs(" stack", o->w.f);
+	for (unsigned int i = 0; i < n; i++) {
+		if (o->json)
+			json_put_hex(&o->w, NULL, stack[i]);
+		else
+			fprintf(o->w.f, " 0x%llx", (ull)stack[i]);
+	}
+	if (o->json)
+		json_end(&o->w);
+}
+
 /* What events have, in the order in which it is printed. */
 static const struct field {
 	enum trace_kind of;
@@ -154,6 +170,14 @@ static const struct field {
 	FIELD(SLAB, NUMBER, "min_order", slab.min_order),
 	FIELD(SLAB, FLAG, "merged", slab.merged),
 	FIELD(SLAB, SLAB_NAME, "name", slab.name),
+	FIELD(ALLOC, TASK, "", alloc.tgid),
+	FIELD(ALLOC, HEX, "addr", alloc.addr),
+	FIELD(ALLOC, NUMBER, "size", alloc.size),
+	FIELD(ALLOC, NUMBER, "weight", alloc.weight),
+	FIELD(ALLOC, FLAG, "mapped", alloc.mapped),
+	FIELD(FREE, TASK, "", free.tgid),
+	FIELD(FREE, HEX, "addr", free.addr),
+	FIELD(FREE, NUMBER, "size", free.size),
 };
 
 static void put_field(struct out *o, const struct field *f, const void *value)
@@ -187,9 +211,10 @@ static void put_field(struct out *o, const struct field *f, const void *value)
 void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 {
 	static const char *const kinds[] = {
-		[TRACE_COMM] = "comm", [TRACE_MMAP] = "mmap",	  [TRACE_FORK] = "fork",
-		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
-		[TRACE_RANK] = "rank", [TRACE_REGION] = "region", [TRACE_SLAB] = "slab",
+		[TRACE_COMM] = "comm",	 [TRACE_MMAP] = "mmap",	    [TRACE_FORK] = "fork",
+		[TRACE_EXIT] = "exit",	 [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
+		[TRACE_RANK] = "rank",	 [TRACE_REGION] = "region", [TRACE_SLAB] = "slab",
+		[TRACE_ALLOC] = "alloc", [TRACE_FREE] = "free",
 	};
 	struct out o = { .w = { .f = f }, .json = json };
 
@@ -202,6 +227,8 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 			put_field(&o, &fields[i], (const char *)ev + fields[i].at);
 	if (ev->kind == TRACE_MMAP)
 		put_build_id(&o, &ev->mmap);
+	if (ev->kind == TRACE_ALLOC)
+		put_stack(&o, ev->alloc.stack, ev->alloc.n_stack);
 	if (json)
 		json_finish(&o.w);
 	else
@@ -268,6 +295,9 @@ static void print_info_text(FILE *f, const struct trace_info *info)
 			(ull)info->memory[i].end, info->memory[i].node);
 	print_events(f, info);
 	print_line(f, "selection", info->filter);
+	if (info->alloc_bytes)
+		fprintf(f, "# allocations: of %llu bytes or more, and a sample of smaller ones\n",
+			(ull)info->alloc_bytes);
 	fprintf(f, "# registers: %s\n", info->full_registers ? "all" : "all but IBS_OP_CTL");
 	if (info->realtime_ns) {
 		time_t s = info->realtime_ns / 1000000000;
@@ -363,6 +393,8 @@ static void print_info_json(FILE *f, const struct trace_info *info)
 		put_memory(w, info);
 	put_known(&o, "selection", info->filter);
 	json_put_bool(w, "full_registers", info->full_registers);
+	if (info->alloc_bytes)
+		json_put_u64(w, "alloc_bytes", info->alloc_bytes);
 	if (info->realtime_ns) {
 		json_put_u64(w, "realtime_ns", info->realtime_ns);
 		json_put_u64(w, "monotonic_ns", info->monotonic_ns);

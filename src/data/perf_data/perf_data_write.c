@@ -343,7 +343,10 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 		break;
 	case TRACE_RANK:
 	case TRACE_REGION:
-	case TRACE_SLAB: /* perf has no such records */
+	case TRACE_SLAB:
+	case TRACE_ALLOC:
+	case TRACE_FREE:
+	case TRACE_KIND_N: /* perf has no such records */
 		break;
 	}
 }

@@ -58,6 +58,9 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
  */
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err);
 
+/* So many allocations and frees could not be recorded so far; for the ledgers to be written. */
+void recording_lost_allocs(struct recording *r, __u64 n);
+
 /**
  * recording_stack() - append the call chain of a key of struct ibs_record_extra
  * @key: below RECORDING_STACK_KEYS; an earlier key refers to the new chain from now on

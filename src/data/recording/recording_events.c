@@ -22,7 +22,11 @@
 		  COPY(region.team) COPY(region.number) COPY(region.addr))                        \
 	X(SLAB, slab, slab.name,                                                                  \
 	  COPY(slab.id) COPY(slab.object_size) COPY(slab.size) COPY(slab.pad) COPY(slab.order)    \
-		  COPY(slab.min_order) COPY(slab.merged))
+		  COPY(slab.min_order) COPY(slab.merged))                                         \
+	X(ALLOC, alloc, NONE,                                                                     \
+	  FLAG(alloc.mapped, RECORDING_MAPPED) COPY(alloc.tgid) COPY(alloc.tid) COPY(alloc.addr)  \
+		  COPY(alloc.size) COPY(alloc.weight) COPY(alloc.n_stack))                        \
+	X(FREE, free, NONE, COPY(free.tgid) COPY(free.tid) COPY(free.addr) COPY(free.size))
 #define FORK_FIELDS COPY(fork.tgid) COPY(fork.tid) COPY(fork.parent_tgid) COPY(fork.parent_tid)
 
 #define NONE kind /* a member without a string */
@@ -69,6 +73,8 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 	/* NOLINTEND(bugprone-branch-clone) */
 #undef FLAG
 #undef COPY
+	if (ev->kind == TRACE_ALLOC && ev->alloc.n_stack > TRACE_STACK_MAX)
+		out->alloc.n_stack = TRACE_STACK_MAX;
 	if (ev->kind == TRACE_MMAP) {
 		const size_t most = sizeof(ev->mmap.build_id), len = ev->mmap.build_id_len;
 
@@ -145,6 +151,12 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		if (out->mmap.build_id_len > sizeof(out->mmap.build_id))
 			return -EINVAL;
 		memcpy(out->mmap.build_id, e.mmap.build_id, out->mmap.build_id_len);
+	}
+	if (out->kind == TRACE_ALLOC) {
+		if (e.alloc.n_stack > TRACE_STACK_MAX ||
+		    e.alloc.n_stack * sizeof(__u64) > e.bytes - k->bytes)
+			return -EINVAL;
+		out->alloc.stack = (const void *)(in + k->bytes);
 	}
 	decode_string((const char *)in + k->bytes, (const char *)in + e.bytes, k, out);
 	return 1;

@@ -14,6 +14,8 @@
  * @strings: the strings that follow, each with its final 0
  * @n:	     their number
  *
+ * The stack of an allocation, out->alloc.n_stack addresses, follows the fixed part, too.
+ *
  * Return: size of the fixed part, 0 for samples.
  */
 size_t recording_event_encode(const struct trace_event *ev, struct recording_event *out,
@@ -21,7 +23,7 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 
 /**
  * recording_event_decode() - read the event at the start of a buffer
- * @out: strings point into @in
+ * @out: strings and a stack point into @in, where a stack may not be aligned
  * @bytes: length of the event
  *
  * Return: 1, 0 for an unknown kind, or -EINVAL: the buffer is damaged.

@@ -20,7 +20,7 @@
 #define RECORDING_MAJOR	       1
 #define RECORDING_MAJOR_COPIES 2
 #define RECORDING_MINOR \
-	6 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs; 6: callers */
+	7 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs; 6: callers; 7: allocations */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
@@ -146,6 +146,8 @@ enum recording_event_kind {
 	RECORDING_RANK = 7,
 	RECORDING_REGION = 8,
 	RECORDING_SLAB = 9,
+	RECORDING_ALLOC = 10,
+	RECORDING_FREE = 11,
 };
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
@@ -153,6 +155,7 @@ enum recording_event_kind {
 #define RECORDING_IN_SAMPLES 4 /* flag of LOST: the records were samples */
 #define RECORDING_ENDED	     8 /* flag of RANK: exited with this status; of REGION: the last one ends */
 #define RECORDING_OMP	     16 /* flag of REGION: an OpenMP region */
+#define RECORDING_MAPPED     32 /* flag of ALLOC: by mmap */
 
 struct recording_event {
 	__u32 bytes; /* including this head and the strings after the fixed part, which end in 0 */
@@ -192,6 +195,15 @@ struct recording_event {
 			__u32 object_size, size, pad;
 			__u8 order, min_order, merged, zero;
 		} slab; /* and its name */
+		struct {
+			__u32 tgid, tid;
+			__u64 addr, size, weight;
+			__u32 n_stack, zero;
+		} alloc; /* and its stack */
+		struct {
+			__u32 tgid, tid;
+			__u64 addr, size;
+		} free;
 	};
 };
 #define RECORDING_EVENT_BYTES(member) \

@@ -99,6 +99,8 @@ char *recording_meta_encode(const struct trace_info *info)
 	json_put_u64(&w, "cpus", info->n_cpus);
 	json_put_text(&w, "filter", info->filter);
 	json_put_bool(&w, "full_registers", info->full_registers);
+	if (info->alloc_bytes)
+		json_put_i64(&w, "alloc_bytes", info->alloc_bytes);
 	json_begin_object(&w, "clock");
 	json_put_text(&w, "name", "CLOCK_MONOTONIC");
 	json_put_i64(&w, "monotonic_ns", info->monotonic_ns);
@@ -256,6 +258,7 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 	get_text(j, "filter", info->filter, sizeof(info->filter));
 	info->n_cpus = get_number(j, "cpus");
 	info->full_registers = get_bool(j, "full_registers");
+	info->alloc_bytes = get_number(j, "alloc_bytes");
 	info->job_ranks = get_number(json_object_get(j, "mpi"), "ranks");
 	get_text(json_object_get(j, "mpi"), "job", info->job, sizeof(info->job));
 	clock = json_object_get(j, "clock");
@@ -301,7 +304,8 @@ static void put_ledger(struct json_writer *w, const struct ledger *l)
 	json_put_bool(w, "unseen_exact", l->pmu_exact);
 }
 
-char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten)
+char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten,
+			      __u64 lost_allocs)
 {
 	char *text;
 	size_t size;
@@ -309,6 +313,8 @@ char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u6
 
 	json_begin_object(&w, NULL);
 	json_put_i64(&w, "unwritten_blocks", unwritten);
+	if (lost_allocs)
+		json_put_i64(&w, "lost_allocations", lost_allocs);
 	if (ledgers)
 		put_ledger(&w, &ledgers[0]);
 	if (ledgers && n > 1) {
@@ -365,6 +371,7 @@ int recording_ledger_decode(const char *in, size_t bytes, struct trace_end *end,
 		return -EINVAL;
 	}
 	*unwritten = get_number(j, "unwritten_blocks");
+	end->lost_allocs = get_number(j, "lost_allocations");
 	second = json_object_get(j, "second_event");
 	has = decode_ledger(j, &l[0]) && (!second || decode_ledger(second, &l[1]));
 	if (has) {

@@ -28,12 +28,20 @@ const char *recording_meta_decode(const char *text, size_t bytes, struct trace_i
 				  struct trace_pmu *pmu, struct trace_topology *topology,
 				  struct memory_range *memory);
 
-/* @ledgers: one for each of @n events, or NULL; @unwritten: blocks that could not be written. Return: malloc()ed text. */
-char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten);
+/**
+ * recording_ledger_encode() - write ledgers
+ * @ledgers:	 one for each of @n events, or NULL
+ * @unwritten:	 blocks that could not be written
+ * @lost_allocs: allocations and frees that could not be recorded
+ *
+ * Return: malloc()ed text.
+ */
+char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten,
+			      __u64 lost_allocs);
 
 /**
  * recording_ledger_decode() - read ledgers
- * @end: gets the ledgers
+ * @end: gets the ledgers and lost_allocs
  *
  * Return: 1; 0 without a ledger, or with outcomes that this program does not know, so that it would not
  * balance; -EINVAL if the text is invalid.

@@ -46,6 +46,7 @@ struct reader {
 	size_t events_bytes, next_event; /* offset after `event` */
 	bool has_event;
 	struct trace_event event;
+	__u64 alloc_stack[TRACE_STACK_MAX]; /* of the event that was returned last */
 	__u64 events_offset;
 
 	struct stack *stacks; /* by key */
@@ -480,6 +481,11 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 static int emit_event(struct reader *r, struct trace_event *ev)
 {
 	*ev = r->event;
+	if (ev->kind == TRACE_ALLOC) {
+		memcpy(r->alloc_stack, (const void *)ev->alloc.stack,
+		       ev->alloc.n_stack * sizeof(*r->alloc_stack));
+		ev->alloc.stack = r->alloc_stack;
+	}
 	advance_event(r);
 	return 1;
 }

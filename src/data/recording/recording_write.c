@@ -34,7 +34,7 @@ struct recording {
 	int fd;
 	bool failed;
 	__u32 file;
-	__u64 seq, bytes, meta_due, unwritten;
+	__u64 seq, bytes, meta_due, unwritten, lost_allocs;
 	char *meta;
 	ZSTD_CCtx *zstd;
 	__u64 sample_bytes, samples;	     /* written, for an estimate */
@@ -387,7 +387,7 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err)
 {
 	const char *strings[RECORDING_STRINGS];
-	size_t fixed, len[RECORDING_STRINGS], bytes;
+	size_t fixed, len[RECORDING_STRINGS], bytes, stack;
 	struct recording_event e;
 	unsigned int n;
 	int ret;
@@ -397,6 +397,8 @@ int recording_event(struct recording *r, const struct trace_event *ev, struct er
 	fixed = bytes = recording_event_encode(ev, &e, strings, &n);
 	if (!fixed)
 		return err_set(err, -EINVAL, "an event of kind %d cannot be recorded", ev->kind);
+	stack = ev->kind == TRACE_ALLOC ? e.alloc.n_stack * sizeof(__u64) : 0;
+	bytes += stack;
 	for (unsigned int i = 0; i < n; i++) {
 		len[i] = strnlen(strings[i], RECORDING_STRING_MAX - 1);
 		bytes += len[i] + 1;
@@ -406,12 +408,19 @@ int recording_event(struct recording *r, const struct trace_event *ev, struct er
 		return ret;
 	e.bytes = bytes;
 	pile_up(&r->events, &e, fixed);
+	if (stack)
+		pile_up(&r->events, ev->alloc.stack, stack);
 	for (unsigned int i = 0; i < n; i++) {
 		pile_up(&r->events, strings[i], len[i]);
 		pile_up(&r->events, "", 1);
 	}
 	r->events.entries++;
 	return 0;
+}
+
+void recording_lost_allocs(struct recording *r, __u64 n)
+{
+	r->lost_allocs = n;
 }
 
 int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size_t n,
@@ -448,7 +457,7 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 static int write_ledger(struct recording *r, __u16 type, const struct ledger *ledgers,
 			struct err *err)
 {
-	char *text = recording_ledger_encode(ledgers, r->events_n, r->unwritten);
+	char *text = recording_ledger_encode(ledgers, r->events_n, r->unwritten, r->lost_allocs);
 	int ret;
 
 	ret = write_block(r, type, text, strlen(text), 0, err);

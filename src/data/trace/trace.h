@@ -69,7 +69,8 @@ struct trace_info {
 	unsigned int n_pmus;
 	char filter[1024];   /* selection in force while recording, "" for all */
 	bool full_registers; /* samples have all registers: --raw, perf */
-	__u64 realtime_ns;   /* time of day at `monotonic_ns`, 0 if unknown */
+	__u64 alloc_bytes; /* allocations of so many bytes were recorded, and a sample of smaller ones; 0: none */
+	__u64 realtime_ns; /* time of day at `monotonic_ns`, 0 if unknown */
 	__u64 monotonic_ns;
 };
 
@@ -85,6 +86,9 @@ enum trace_kind {
 	TRACE_RANK,
 	TRACE_REGION,
 	TRACE_SLAB,
+	TRACE_ALLOC,
+	TRACE_FREE,
+	TRACE_KIND_N,
 };
 
 /* The kind of samples that have the metric. */
@@ -144,6 +148,19 @@ struct trace_mmap {
 	unsigned int build_id_len; /* 0: unknown */
 };
 
+/*
+ * Memory that a process got. `weight`: how many bytes of allocations it represents: its own if it was certain to be
+ * recorded, more if it is one of the sampled small ones.
+ */
+struct trace_alloc {
+	__u32 tgid, tid;
+	__u64 addr, size, weight;
+	const __u64 *
+		stack; /* return addresses, innermost first, without those of the recording library */
+	unsigned int n_stack; /* at most TRACE_STACK_MAX; 0: unknown */
+	bool mapped;	      /* by mmap; else by malloc and its family */
+};
+
 /* All pointers live until the next call. */
 struct trace_event {
 	enum trace_kind kind;
@@ -184,6 +201,12 @@ struct trace_event {
 			const char *name; /* of a region that begins and is not OpenMP's, else "" */
 		} region;
 		struct ibs_slab slab;
+		struct trace_alloc alloc;
+		struct {
+			__u32 tgid, tid;
+			__u64 addr,
+				size; /* size: of a range that was unmapped; 0: what malloc gave there */
+		} free;
 	};
 };
 
@@ -234,6 +257,7 @@ struct trace_end {
 	char missing[256]; /* otherwise what is missing and why, for messages */
 	__u64 skipped_blocks, skipped_bytes; /* damaged */
 	__u64 other_samples;		     /* of events that are not IBS, or without registers */
+	__u64 lost_allocs;		     /* allocations and frees that could not be recorded */
 	bool has_ledger;
 	struct ledger ledger; /* of all events */
 	unsigned int
