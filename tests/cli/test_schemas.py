@@ -32,7 +32,7 @@ RECORDINGS = {
     'zen3': ('make_lines', 'known', 'zen3'), 'virtual': ('make_lines', 'known', 'virtual'), 'nowhere': ('make_lines', 'known', 'nowhere'),
     'zen2': ('make_lines', 'random', '1500', '1'), 'zen6': ('make_lines', 'random', '1500', '3'), 'numa': ('make_lines', 'numa', '1500', '0'),
     'selected': ('make_lines', 'known', '-p 100 --comm web'), 'annotated': ('make_annotated',),
-    'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',),
+    'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',), 'heap': ('make_heap',),
     'coupled': ('make_neighbours', 'coupled', '1'),
 }
 # of perf: with mixed events, a frequency, mappings of data, and a pipe
@@ -57,7 +57,8 @@ OTHERS = [
     ('diff', 'diff', '@shop', '@shop'), ('diff', 'diff', '--per', 'access', '--by', 'container,symbol', '@known', '@open'),
     ('diff', 'diff', '--per', 'second', '@counts', '@others'), ('diff', 'diff', '--a', 'op == load', '--b', 'op == load', '@shop'),
     ('annotate', 'annotate', 'annotated', '-i', '@namesakes'), ('report', 'report', '--by', 'symbol', '--no-demangle', '@inlined'),
-    ('annotate', 'annotate', '@shop'), ('report', 'report', '--by', 'caller,stack', '@shop'), ('neighbours', 'neighbours', '@coupled'),
+    ('annotate', 'annotate', '@shop'), ('report', 'report', '--by', 'caller,stack', '@shop'),
+    ('report', 'report', '--by', 'allocation,src', '@heap'), ('neighbours', 'neighbours', '@coupled'),
     ('report', 'report', '--by', 'symbol,type,field,field_offset,field_size', '@annotated'),
     ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'), ('explain', 'hist', '--explain', '--strata', 'auto'),
 ]

@@ -253,11 +253,12 @@ static int read_recording(struct cmd *c, enum compare_side side, struct err *err
 		return ret;
 	in.input.file = file_of(c, side);
 	in.places = flags & KEY_DATA;
+	in.heap = flags & KEY_HEAP;
 	ret = recorded_start(&in, &s, flags & REPORT_NEEDS_TASKS, flags & REPORT_NEEDS_SYMBOLS,
 			     err);
 	ret = ret
-		      ?: report_check_chains(c->diff.by, c->diff.n_by, in.head.info,
-					     recorded_name(&in.input), err);
+		      ?: report_check_recorded(c->diff.by, c->diff.n_by, in.head.info,
+					       recorded_name(&in.input), err);
 	ret = ret ?: diff_add_recording(&c->diff, side, &in, err);
 	if (!ret) {
 		recorded_losses(&in.head);

@@ -18,6 +18,7 @@ enum {
 	KEY_TYPES = 1 << 7,    /* needs the type of the data */
 	KEY_NODES = 1 << 8,    /* needs the node of the data */
 	KEY_CHAINS = 1 << 9,   /* needs call chains */
+	KEY_HEAP = 1 << 10,    /* needs allocations */
 };
 
 /*
@@ -87,6 +88,8 @@ enum {
 	  "variable at the data's address")                                                       \
 	X(OFFSET, "offset", KEY_OF_OP | KEY_DATA, offset_word, number_of,                         \
 	  "offset of the data in its variable, or in its file")                                   \
+	X(ALLOCATION, "allocation", KEY_OF_OP | KEY_DATA | KEY_HEAP, allocation_word, text_of,    \
+	  "code that allocated the data; needs record --allocs")                                  \
 	X(TYPE, "type", KEY_OF_OP | KEY_TYPES, type_word, text_of,                                \
 	  "type of the data, by debug information, or why it is unknown")                         \
 	X(FIELD, "field", KEY_OF_OP | KEY_TYPES, field_word, text_of, "field of the type")        \

@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/screen.h"
 #include "base/text.h"
+#include "heap/heap_blocks.h"
 
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
@@ -116,6 +117,8 @@ static int start(struct recorded *r, struct sampling_opts *s, bool names, bool s
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
 	trace_show_progress(r->trace);
 	r->tasks = tasks_new();
+	if (r->heap && r->head.info->alloc_bytes)
+		tasks_keep_heap(r->tasks);
 	if (names || r->head.info->job_ranks)
 		ret = tasks_read(r->tasks, r->trace, err);
 	if (!ret && symbols)
@@ -183,10 +186,29 @@ static void show_problem(const char *text, void *arg)
 		log_warn("no symbols for %s", text);
 }
 
+/* Why samples may be in memory that was not noted. */
+static void show_heap_problems(const struct recorded *r)
+{
+	const struct heap *heap = tasks_heap(r->tasks);
+	const __u64 lost = trace_end(r->trace)->lost_allocs;
+	__u64 left_out;
+
+	if (!heap)
+		return;
+	left_out = heap_counts(heap).left_out;
+	if (left_out)
+		log_warn("%s allocations and frees are too many to keep: from the first of them "
+			 "on, memory counts as not noted",
+			 TEXT_COUNT(left_out));
+	if (lost)
+		log_warn("%s allocations and frees were lost while recording", TEXT_COUNT(lost));
+}
+
 void recorded_problems(const struct recorded *r)
 {
 	size_t n = 0;
 
+	show_heap_problems(r);
 	if (!r->symbols)
 		return;
 	symbols_problems(r->symbols, show_problem, &n);

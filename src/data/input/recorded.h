@@ -46,6 +46,7 @@ struct recorded {
 	struct replay *replay; /* NULL: all samples are selected */
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not needed */
+	bool heap;		 /* also keep allocations, if there are any; needs names */
 	bool places;	  /* also read what is at data addresses, such as the thread of a stack */
 	bool places_last; /* with `places`: nobody asks for it before all samples are read */
 	struct report_head head;

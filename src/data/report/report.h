@@ -28,9 +28,9 @@ void report_terms(FILE *f);
  */
 int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct err *err);
 
-/* Return: 0; or -ENODATA with @err naming a key that needs call chains, which @file has not. */
-int report_check_chains(const enum label *keys, unsigned int n, const struct trace_info *info,
-			const char *file, struct err *err);
+/* Return: 0; or -ENODATA with @err naming a key that needs call chains or allocations, which @file has not. */
+int report_check_recorded(const enum label *keys, unsigned int n, const struct trace_info *info,
+			  const char *file, struct err *err);
 
 /* KEY_* flags of all keys, combined. */
 unsigned int report_keys_flags(const enum label *keys, unsigned int n);
@@ -231,6 +231,22 @@ struct object_name;
 /* The function that called the one of a sample. Return: false if it has no call chain, or one without callers. */
 bool report_caller(struct symbols *symbols, const struct tasks *tasks, const struct trace_event *ev,
 		   struct object_name *out);
+
+struct heap_block;
+
+/**
+ * report_block() - the allocation that an address was in
+ * @place: of the address, by symbols_data()
+ *
+ * Return: false if none is known.
+ */
+bool report_block(const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  const struct data_place *place, struct heap_block *out);
+
+/* Function and line of the first frame of an allocation outside of the allocator. */
+#define REPORT_SITE 8404 /* bytes */
+void report_site(struct symbols *symbols, const struct tasks *tasks, const struct heap_block *b,
+		 char *buf, size_t size);
 
 #define REPORT_STACK \
 	32768 /* bytes of a call chain as text; inner functions of a longer one are left out */

@@ -34,6 +34,7 @@ void report_part(struct report *r, const struct trace_info *info, const struct t
 	r->part++;
 	report_inlines_part(&r->inlined);
 	u64_map_free(&r->word_of);
+	u64_map_free(&r->site_of);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
 		u64_map_free(&r->cgroups[i]);
 	if (tasks)
@@ -58,6 +59,7 @@ void report_free(struct report *r)
 	intern_free(&r->texts);
 	u64_map_free(&r->demangled);
 	u64_map_free(&r->word_of);
+	u64_map_free(&r->site_of);
 	report_inlines_free(&r->inlined);
 	intern_free(&r->fetches.names);
 	free(r->fetches.counts);

@@ -379,6 +379,11 @@ static bool offset_word(const struct key_sample *k, __u64 *word)
 	return k->place.has_offset;
 }
 
+static bool allocation_word(const struct key_sample *k, __u64 *word)
+{
+	return report_allocation_word(k->r, k->ev, &k->place, word);
+}
+
 static void find_type(const struct report *r, const struct trace_event *ev,
 		      const struct data_place *place, struct type_access *out)
 {

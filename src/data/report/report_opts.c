@@ -28,14 +28,21 @@ int report_keys_check(const enum label *keys, unsigned int n, bool fetch, struct
 	return ret;
 }
 
-int report_check_chains(const enum label *keys, unsigned int n, const struct trace_info *info,
-			const char *file, struct err *err)
+int report_check_recorded(const enum label *keys, unsigned int n, const struct trace_info *info,
+			  const char *file, struct err *err)
 {
-	for (unsigned int i = 0; i < n; i++)
-		if (label_info[keys[i]].flags & KEY_CHAINS && !trace_has_chains(info))
+	for (unsigned int i = 0; i < n; i++) {
+		const struct label_info *key = &label_info[keys[i]];
+
+		if (key->flags & KEY_CHAINS && !trace_has_chains(info))
 			return err_set(err, -ENODATA,
-				       "--by %s: %s has no call chains; record with -g",
-				       label_info[keys[i]].name, file);
+				       "--by %s: %s has no call chains; record with -g", key->name,
+				       file);
+		if (key->flags & KEY_HEAP && !info->alloc_bytes)
+			return err_set(err, -ENODATA,
+				       "--by %s: %s has no allocations; record with --allocs",
+				       key->name, file);
+	}
 	return 0;
 }
 

@@ -88,6 +88,7 @@ struct report {
 	struct u64_map demangled; /* of texts that are mangled names */
 	struct u64_map word_of;	  /* of names of functions, by their address; of this part */
 	struct report_inlines inlined;
+	struct u64_map site_of;	   /* of allocations, by stack and maps; of this part */
 	struct u64_map cgroups[3]; /* id to text, for LABEL_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
@@ -131,6 +132,10 @@ bool report_inlined_word(struct report *r, const struct inlined *f, const struct
 /* What follows is of another recording. */
 void report_inlines_part(struct report_inlines *all);
 void report_inlines_free(struct report_inlines *all);
+
+/* Find the word of LABEL_ALLOCATION. Return: false if the sample has none. */
+bool report_allocation_word(struct report *r, const struct trace_event *ev,
+			    const struct data_place *place, __u64 *word);
 
 /* Count a sample of ibs_fetch. */
 void report_fetches_add(struct report *r, const struct trace_event *ev);

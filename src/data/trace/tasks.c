@@ -7,6 +7,7 @@
 #include "tasks_private.h"
 
 #include "base/intern.h"
+#include "heap/heap_blocks.h"
 #include "map_tree.h"
 
 /* Keys of histories; threads use the plain tid. */
@@ -45,6 +46,7 @@ void tasks_free(struct tasks *t)
 	region_tree_free(&t->regions);
 	u64_map_free(&t->started);
 	u64_map_free(&t->dumps);
+	heap_free(t->heap);
 	free(t);
 }
 
@@ -127,6 +129,8 @@ void tasks_add(struct tasks *t, const struct trace_event *ev)
 {
 	struct event e = { .time = ev->time, .seq = t->seq, .kind = ev->kind };
 
+	if (t->heap)
+		tasks_add_to_heap(t->heap, ev);
 	switch (ev->kind) {
 	case TRACE_COMM:
 		e.what = intern_get(&t->texts, ev->comm.name);

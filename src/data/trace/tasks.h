@@ -8,6 +8,7 @@
 #include "trace.h"
 
 struct tasks;
+struct heap;
 
 /* A tree of nested regions; the parent of a node is the enclosing region. Node 0 is outside all regions. */
 
@@ -52,6 +53,9 @@ void region_tree_free(struct region_tree *t);
  */
 
 struct tasks *tasks_new(void);
+
+/* Also keep allocations, which takes up to 0.6 GB: call it before events are added. */
+void tasks_keep_heap(struct tasks *t);
 void tasks_free(struct tasks *t); /* accepts NULL */
 
 /* Add an event that is not a sample. */
@@ -158,6 +162,9 @@ struct task_cgroup {
 
 /* A cgroup with its last name. Return: false if it is unknown. */
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out);
+
+/* The allocations of all processes; NULL: they are not kept. */
+const struct heap *tasks_heap(const struct tasks *t);
 
 /* The recorded slab caches. */
 const struct slab_list *tasks_slabs(const struct tasks *t);

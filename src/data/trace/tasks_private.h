@@ -62,7 +62,11 @@ struct tasks {
 	struct u64_map rank_at; /* in `ranks`, by rank */
 	struct region_tree regions;
 	struct u64_map started; /* number of threads after the first one, by tgid */
+	struct heap *heap;	/* NULL: it is not kept */
 	struct u64_map dumps;	/* of generated code: path in `texts`, by tgid */
 };
+
+/* An event of any kind: what is none of the heap changes nothing. */
+void tasks_add_to_heap(struct heap *h, const struct trace_event *ev);
 
 #endif

@@ -91,6 +91,7 @@ static void prepare(struct report_cmd *c)
 		c->opts.by[0] = LABEL_HOST;
 	}
 	c->in.places = c->html_path || flags(c) & KEY_DATA;
+	c->in.heap = flags(c) & KEY_HEAP;
 	c->in.places_last = c->html_path; /* its lines are named at the end */
 	choose_columns(c);
 }
@@ -134,7 +135,8 @@ static int open_all(struct report_cmd *c, struct err *err)
 	if (c->folds && !trace_has_chains(info))
 		return err_set(err, -ENODATA, "--folded: %s has no call chains; record with -g",
 			       recorded_name(&c->in.input));
-	ret = report_check_chains(c->opts.by, c->opts.n_by, info, recorded_name(&c->in.input), err);
+	ret = report_check_recorded(c->opts.by, c->opts.n_by, info, recorded_name(&c->in.input),
+				    err);
 	if (ret)
 		return ret;
 	c->opts.tasks = c->in.tasks;
@@ -252,6 +254,9 @@ static int read_parts(struct report_cmd *c, struct err *err)
 		c->opts.info = c->in.head.info;
 		c->opts.tasks = c->in.tasks;
 		c->opts.symbols = c->in.symbols;
+		if (flags(c) & KEY_HEAP)
+			ret = report_check_recorded(c->opts.by, c->opts.n_by, c->opts.info,
+						    c->in.head.file, err);
 		if (c->html_path)
 			start_html(c);
 		else if (c->report)
