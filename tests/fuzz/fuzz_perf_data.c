@@ -67,6 +67,7 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 	case TRACE_SLAB:
 	case TRACE_ALLOC:
 	case TRACE_FREE:
+	case TRACE_SLICE:
 	case TRACE_KIND_N:
 		break;
 	}

@@ -89,6 +89,8 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		return add(sum, ev->alloc.addr ^ ev->alloc.weight);
 	case TRACE_FREE:
 		return add(sum, ev->free.addr ^ ev->free.size);
+	case TRACE_SLICE:
+		return add(sum, ev->slice.tags);
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		return add(sum, ev->fork.tid);

@@ -38,7 +38,7 @@ TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
 QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
             'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
             'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user detail edges max-groups web.telemetry-path '
-            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca code-maps omp lease at window'.split())
+            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca code-maps strata omp lease at window'.split())
 SHARED = ('Sampling', 'Selection', 'Measurement')
 
 

@@ -82,6 +82,7 @@ static void print_event(const struct trace_event *ev)
 	case TRACE_SLAB:
 	case TRACE_ALLOC:
 	case TRACE_FREE:
+	case TRACE_SLICE:
 	case TRACE_KIND_N:
 		break;
 	}

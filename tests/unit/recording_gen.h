@@ -150,6 +150,14 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 		ev->free.addr = gen_u64(g);
 		ev->free.size = gen_u64(g);
 		break;
+	case TRACE_SLICE:
+		ev->slice.of = gen_u64(g);
+		ev->slice.start = gen_u64(g);
+		ev->slice.end = gen_u64(g);
+		ev->slice.ops = gen_u64(g);
+		ev->slice.tags = gen_u64(g);
+		ev->slice.period = gen_u64(g);
+		break;
 	default:
 		ev->fork.tgid = gen_u64(g);
 		ev->fork.tid = gen_u64(g);

@@ -46,6 +46,7 @@ static void check(size_t i, bool strata, struct plan *p, struct event_spec *miss
 		.event = &event,
 		.stages = cases[i].stages,
 		.no_weights = cases[i].no_weights,
+		.no_slices = cases[i].no_weights,
 		.metric = IBS_METRIC_DC_MISS_LAT,
 		.simulated = cases[i].simulated,
 		.strata = strata,

@@ -183,6 +183,12 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 	case TRACE_FREE:
 		assert_memory_equal(&a->free, &b->free, sizeof(a->free));
 		break;
+	case TRACE_SLICE:
+		assert_int_equal(a->slice.of, b->slice.of);
+		assert_true(a->slice.start == b->slice.start && a->slice.end == b->slice.end);
+		assert_true(a->slice.ops == b->slice.ops && a->slice.tags == b->slice.tags);
+		assert_true(a->slice.period == b->slice.period);
+		break;
 	default:
 		assert_memory_equal(&a->fork, &b->fork, sizeof(a->fork));
 	}

@@ -196,7 +196,7 @@ static void check_csv(bool fetch)
 	FILE *f = begin();
 	size_t n;
 
-	sample_print_head(f, SAMPLE_CSV, fetch);
+	sample_print_head(f, SAMPLE_CSV, &(struct trace_info){}, fetch);
 	fclose(f);
 	head = printed;
 	printed = NULL;
@@ -242,7 +242,7 @@ static void check_json(bool fetch)
 	FILE *f = begin();
 	size_t n;
 
-	sample_print_head(f, SAMPLE_CSV, fetch);
+	sample_print_head(f, SAMPLE_CSV, &(struct trace_info){}, fetch);
 	fclose(f);
 	head = printed;
 	printed = NULL;

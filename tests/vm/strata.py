@@ -136,6 +136,34 @@ def check_cost(g, seen):
     return '%.0f us a turn on 1 CPU of 1 instruction/ns, with one group: %.4f %% with slices of a second' % (each, each / 1e4)
 
 
+def check_recording(g, name, period, seen):
+    """Ledgers of both strata against the log, and estimates of report and replay against what the emulation made."""
+    report = json.loads(g.stdout(name + '-report'))
+    schemas.Schemas().check_text('report', g.stdout(name + '-report'))
+    full, miss = (e['ledger'] for e in report['events'])
+    for ledger in full, miss:
+        need(ledger['seen'] == ledger['forwarded'] + ledger['filtered'] + ledger['lost'], 'does not balance: %s' % ledger)
+        need(not ledger['lost'], 'lost %d' % ledger['lost'])
+    need(report['ledger']['seen'] == full['seen'] + miss['seen'], 'the sum is %d' % report['ledger']['seen'])
+    need(report['samples']['op'] == full['forwarded'] + miss['forwarded'], 'the file has %d' % report['samples']['op'])
+    seen[0] += miss['seen']
+    log = sum(not of_miss for of_miss, maxcnt in logged(g) if maxcnt == period)
+    need(full['seen'] == log, 'seen %d, the log has %d' % (full['seen'], log))
+    far = [r for r in report['rows'] if r['labels']['src'] in FAR]
+    hist = json.loads(g.stdout(name + '-replay'))
+    ops = sum(s['ops'] for s in hist['strata'])
+    kept = sum(r['samples'] for r in far)
+    errors = [sum(x['estimated_ops'] for x in rows) / (plans.P_FAR * ops) - 1 for rows in (far, far_rows(hist))]
+    need(sum(s['samples'] for s in far_rows(hist)) == kept, 'replay and report have different samples')
+    need(all(abs(e) < 4 / kept ** 0.5 for e in errors), 'report and replay are off by %.2f and %.2f %%' % tuple(100 * e for e in errors))
+    need(abs(report['total']['estimated_ops'] / ops - 1) < 0.03, 'all ops are %d of %d' % (report['total']['estimated_ops'], ops))
+    low, high = (sum(r[k] for r in far) for k in ('low', 'high'))
+    miss_cycles = sum(r['miss_cycles'] for r in far)
+    need(low < miss_cycles < high, '%s' % far)
+    return 'seen %d and %d; ops from DRAM: report %+.2f %%, replay %+.2f %%, of %d samples; miss cycles +-%.1f %%' % (
+        full['seen'], miss['seen'], 100 * errors[0], 100 * errors[1], kept, 50 * (high - low) / miss_cycles)
+
+
 def check_refused(g, name, why):
     need(why in g.read(name + '.err'), g.read(name + '.err'))
     return g.read(name + '.err').strip().splitlines()[-1]
@@ -155,6 +183,11 @@ def scenarios(g):
         return
     g.do('run strata ' + hist % period + '--strata on 1 %d' % WINDOWS)
     g.do('run table ibscope hist --by src --histogram --top 3 -e ibs_op/cnt_ctl=1/ -c %d --strata auto 1 1' % g.new_period(100000))
+    recorded = g.new_period(150000)
+    g.do('run record ibscope record -o $O/strata.data -e ibs_op/cnt_ctl=1/ -c %d --strata on --duration 4' % recorded)
+    g.do('run record-report ibscope report --by src --json $O/strata.data')
+    g.do('run record-replay ibscope replay --by src --json $O/strata.data')
+    g.check('a recording: ledgers of its strata, and what report and replay estimate', check_recording, g, 'record', recorded, seen)
     for n, seconds in COST_RUNS:
         for strata in 'on', 'off':
             # nearly no sample

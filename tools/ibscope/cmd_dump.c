@@ -76,7 +76,7 @@ static int dump_all(struct cmd *c, struct err *err)
 
 	if (c->format == SAMPLE_TEXT || (c->format == SAMPLE_JSON && c->events))
 		trace_print_info(stdout, trace_info(c->in.trace), c->format == SAMPLE_JSON);
-	sample_print_head(stdout, c->format, c->fetch);
+	sample_print_head(stdout, c->format, trace_info(c->in.trace), c->fetch);
 	while ((ret = trace_next(c->in.trace, &ev, err)) > 0) {
 		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
 			ret = dump_sample(c, &ev, err);
@@ -149,7 +149,7 @@ static int check(void *cmd, struct err *err)
 
 int cmd_dump(int argc, char **argv)
 {
-	struct cmd c = {};
+	struct cmd c = { .in.input.strata = RECORDED_SAMPLES };
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,

@@ -38,22 +38,15 @@ struct hist {
 	const struct interval_printer *printer; /* NULL: hist_print() */
 };
 
-static const char *strata_name_at(unsigned int i)
-{
-	static const char *const names[] = { "off", "auto", "on" };
-
-	return names[i];
-}
-
 static const struct option_row own_options[] = {
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
 	{ "html", 0, "FILE", "write one HTML file about all intervals instead of tables",
 	  OPTION_WORD(struct hist, html_path) },
-	{ "strata", 0, "off|auto|on",
+	{ "strata", 0, STRATA_OPTION_CHOICES,
 	  "alternate between all ops and, at a shorter period, only those that miss the L3, for "
 	  "narrower intervals of what comes from memory; auto: where the machine can; default off",
-	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_name_at, 3) },
+	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_option_name, 3) },
 	/* only for numa and c2c, which have evaluated it already */
 	{ "live", 0, NULL, "sample now instead of reading a recording",
 	  OPTION_FLAG(struct hist, live) },

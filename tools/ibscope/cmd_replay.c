@@ -36,7 +36,8 @@ static void describe(struct cmd *c)
 	bool first = true;
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < info->n_pmus; i++) {
+	/* of strata, each has a line of its own */
+	for (unsigned int i = 0; i < (trace_has_strata(info) ? 1 : info->n_pmus); i++) {
 		const struct trace_pmu *p = &info->pmu[i];
 		__u64 period = p->freq || p->filtered ? 0 : p->period;
 
@@ -104,7 +105,9 @@ static const struct ledger *recorded_ledger(const struct cmd *c, const struct tr
 
 	if (!end->has_ledger)
 		return NULL;
-	return i < end->n_ledgers ? &end->event_ledger[i] : &end->ledger;
+	return i < end->n_ledgers && !trace_has_strata(trace_info(c->in.trace))
+		       ? &end->event_ledger[i]
+		       : &end->ledger;
 }
 
 static int replay(struct cmd *c, struct err *err)
@@ -119,7 +122,7 @@ static int replay(struct cmd *c, struct err *err)
 	describe(c);
 	recorded_selection(&c->sampling, &opts);
 	opts.by = labels_by(c->sampling.labels);
-	opts.period = c->info.period;
+	opts.period = trace_has_strata(trace_info(c->in.trace)) ? 0 : c->info.period;
 	ret = recorded_open_replay(&c->in, &opts, err) ?: replay_run(c->in.replay, err);
 	if (ret)
 		return ret;
@@ -163,7 +166,7 @@ static int check(void *cmd, struct err *err)
 
 int cmd_replay(int argc, char **argv)
 {
-	struct cmd c = { .in.input.takes_fetch = true };
+	struct cmd c = { .in.input = { .takes_fetch = true, .strata = RECORDED_WEIGHTS } };
 	struct option_row rows[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,

@@ -116,7 +116,8 @@ double series_mean(const struct series *s)
 
 bool series_cycles_interval(const struct series *s, double *low, double *high)
 {
-	return s->strata && strata_interval(s->strata->design, &s->strata->cycles, low, high);
+	return s->strata && s->strata->design &&
+	       strata_interval(s->strata->design, &s->strata->cycles, low, high);
 }
 
 bool series_ops_interval(const struct series *s, double *low, double *high)

@@ -12,7 +12,7 @@
 
 /* Of a series with samples of two strata: what they stand for, each with its own weight. */
 struct series_strata {
-	const struct strata_design *design; /* of the snapshot */
+	const struct strata_design *design; /* of the snapshot; NULL: without slices */
 	struct strata_sum cycles, ops;	    /* miss cycles and estimated ops, by slice */
 	__u64 buckets[IBS_LAT_BUCKETS];	    /* estimated ops by latency */
 };

@@ -318,6 +318,7 @@ static void refuse_strata(const struct query *q, const struct event_spec *event,
 	const struct plan_context *c = q->c;
 	const struct abilities *a = c->abilities;
 	const __u32 sources = q->o->sel.src_mask;
+	const char *no_weights = counts_tags(c) ? c->no_slices : q->no_weights;
 	char requires[64];
 
 	if (!abilities_has(a, ABILITY_L3MISSONLY))
@@ -329,8 +330,8 @@ static void refuse_strata(const struct query *q, const struct event_spec *event,
 		snprintf(buf, size, "only ibs_op can be sampled in strata");
 	else if (!abilities_has(a, ABILITY_L3MISSONLY))
 		snprintf(buf, size, "l3missonly requires %s", requires);
-	else if (q->no_weights)
-		snprintf(buf, size, "estimates need counters of tagged ops: %s", q->no_weights);
+	else if (no_weights)
+		snprintf(buf, size, "estimates need counters of tagged ops: %s", no_weights);
 	else if (!(c->stages & PLAN_AUTO))
 		snprintf(buf, size, "--plan chooses the hardware filters");
 	else if (event_filter(c->event))

@@ -67,6 +67,7 @@ struct plan_context {
 	const struct abilities *abilities;
 	unsigned int stages;	/* 1 << enum plan_stage: allowed stages; or PLAN_AUTO */
 	const char *no_weights; /* why samples of filtered ops cannot be weighed; NULL: they can */
+	const char *no_slices;	/* why samples of slices of time cannot be; NULL: they can */
 	enum ibs_metric metric;
 	bool cpus;			/* -C */
 	bool core_counters;		/* count tagged ops even if not needed */

@@ -16,6 +16,7 @@
 #include "sampler/sampler.h"
 #include "plan/plan.h"
 #include "select/select_options.h"
+#include "strata/strata.h"
 
 #include <signal.h>
 
@@ -25,6 +26,8 @@
 
 /* Sampling in strata (strata/strata.h): where the machine can; else it fails with STRATA_ON. */
 enum strata_option { STRATA_OFF, STRATA_AUTO, STRATA_ON };
+#define STRATA_OPTION_CHOICES "off|auto|on"
+const char *strata_option_name(unsigned int i);
 
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 
@@ -174,6 +177,31 @@ int session_start(struct session *s, struct err *err);
 
 /* Stop all events: snapshots taken afterwards are final and exact. */
 void session_stop(struct session *s);
+
+/* A slice of time in which one of two strata sampled, with what core counters counted in it. */
+struct session_slice {
+	enum stratum of;
+	__u64 start_ns, end_ns; /* CLOCK_MONOTONIC: all samples of the slice are in between */
+	__u64 ops, tags;
+	__u64 period;
+};
+
+/*
+ * Strata of records, which a reader of the slices combines. The samplers are those of the events; with
+ * strata there is one more, of the miss stratum. _reach(): 1 << enum ibs_src of samples that both
+ * strata take; 0: no strata. _start(): before session_start(). _now(): stratum and start of the
+ * running slice. _due(): when to call _end(), which starts the next slice, in seconds of now_s();
+ * INFINITY without strata. _end() with @last: after session_stop().
+ *
+ * Return of _end(): 1 and *out, 0 if the slice goes on, or a negative errno with @err.
+ */
+unsigned int session_samplers(const struct session *s);
+struct sampler *session_sampler(const struct session *s, unsigned int n);
+__u32 session_strata_reach(const struct session *s);
+int session_slices_start(struct session *s, struct err *err);
+struct session_slice session_slice_now(const struct session *s);
+double session_slice_due(const struct session *s);
+int session_slice_end(struct session *s, bool last, struct session_slice *out, struct err *err);
 
 /* sampler_tick() of all events. */
 void session_tick(struct session *s);

@@ -34,6 +34,12 @@ static const char *no_weights(const struct sampling_opts *o, unsigned int n)
 	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
 }
 
+/* A recording has the counts of slices. */
+static const char *no_slices(const struct sampling_opts *o, unsigned int n)
+{
+	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
+}
+
 /* Where samples may get lost on their way, tags tell how many. */
 static bool checks_delivery(const struct sampling_opts *o, unsigned int n)
 {
@@ -54,6 +60,7 @@ static struct plan_context context(const struct sampling_opts *o, unsigned int n
 		.abilities = a,
 		.stages = o->stages,
 		.no_weights = no_weights(o, n),
+		.no_slices = no_slices(o, n),
 		.metric = o->event[n].metric,
 		.cpus = o->has_cpus,
 		.core_counters = o->core_counters || checks_delivery(o, n),
@@ -119,7 +126,7 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 	tags = tag_events(&s->cpu, c.event);
 	plan_make(&o->select, &c, &e->plan);
 	if ((e->plan.chosen || e->plan.strata) && !can_count(&tags)) {
-		c.no_weights = "the core counters of tagged ops cannot be opened";
+		c.no_weights = c.no_slices = "the core counters of tagged ops cannot be opened";
 		plan_make(&o->select, &c, &e->plan);
 	}
 	plan_event(&e->plan, &c, event);

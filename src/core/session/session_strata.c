@@ -16,6 +16,8 @@
 #define SHARE_SEEN   32	  /* samples that tell */
 #define SHARE_CHANGE 1.25 /* change the period if it is wrong by more */
 
+#define RECORDED_WINDOW_S 1 /* slices of a recording are as short as those of such an interval */
+
 struct session_strata {
 	struct session_event *full;
 	struct sampler *miss;
@@ -24,7 +26,8 @@ struct session_strata {
 	struct snapshot last[STRATUM_N]; /* at the end of the last slice */
 	struct stratified *window;
 	double interval_s, mean_s, since_s, until_s;
-	double seen, tagged; /* of the miss stratum, to find its period */
+	double seen, tagged;	   /* of the miss stratum, to find its period */
+	struct session_slice done; /* the last slice that has ended */
 	__u64 random;
 };
 
@@ -55,6 +58,7 @@ int session_strata_open(struct session *s, struct err *err)
 	x->full = e;
 	x->opts = e->opts;
 	x->opts.attr = e->miss_attr;
+	x->opts.attr.sample_type = e->opts.attr.sample_type;
 	x->opts.attr.sample_period = strata_period(e->info.period, SHARE_FIRST);
 	x->opts.event = e->miss_text;
 	x->opts.filter = EVENT_FILTER_HARDWARE;
@@ -158,6 +162,12 @@ static int add_slice(struct session_strata *x, enum stratum of, double end_s, st
 	if (stratified_is_full(x->window))
 		x->mean_s *= 2;
 	stratified_add(x->window, of, &slice);
+	x->done = (struct session_slice){ .of = of,
+					  .start_ns = llround(x->since_s * 1e9),
+					  .end_ns = llround(end_s * 1e9),
+					  .ops = slice.pmu.ops,
+					  .tags = slice.pmu.tagged,
+					  .period = sampler_period(sampler_of(x, of)) };
 	if (of == STRATUM_MISS) {
 		/* the last slices count most: the load changes */
 		x->seen = x->seen / 2 + slice.ledger.seen;
@@ -209,4 +219,57 @@ int session_strata_end(struct session *s, struct snapshot *out, struct err *err)
 	begin_window(x);
 	x->since_s = end_s;
 	return 0;
+}
+
+/* --- recordings, which have no groups: readers combine the slices --- */
+
+unsigned int session_samplers(const struct session *s)
+{
+	return s->setup->options.n_events + !!s->strata;
+}
+
+struct sampler *session_sampler(const struct session *s, unsigned int n)
+{
+	return n < s->setup->options.n_events ? s->setup->event[n].sampler
+					      : session_strata_sampler(s);
+}
+
+__u32 session_strata_reach(const struct session *s)
+{
+	return s->strata ? reach(s->strata->full) : 0;
+}
+
+int session_slices_start(struct session *s, struct err *err)
+{
+	return s->strata ? session_strata_start(s, RECORDED_WINDOW_S, err) : 0;
+}
+
+struct session_slice session_slice_now(const struct session *s)
+{
+	const struct session_strata *x = s->strata;
+
+	return (struct session_slice){ .of = x->now, .start_ns = llround(x->since_s * 1e9) };
+}
+
+double session_slice_due(const struct session *s)
+{
+	return session_strata_due(s);
+}
+
+int session_slice_end(struct session *s, bool last, struct session_slice *out, struct err *err)
+{
+	struct session_strata *x = s->strata;
+	int ret;
+
+	if (!x || (!last && now_s() < x->until_s))
+		return 0;
+	ret = last ? add_slice(x, x->now, now_s(), err) : session_strata_turn(s, err);
+	if (ret)
+		return ret;
+	*out = x->done;
+	if (stratified_is_full(x->window)) {
+		stratified_free(x->window);
+		x->window = stratified_new(reach(x->full));
+	}
+	return 1;
 }

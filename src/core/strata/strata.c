@@ -48,6 +48,49 @@ double strata_weight(const struct strata_design *d, bool reach)
 	return tags > 0 ? strata_total(d, STRATUM_N).ops / tags : 0;
 }
 
+/* Ops of a tag of a stratum in slices of one period; 0: none was tagged. */
+static double ops_of_tag(const struct strata_design *d, enum stratum of, unsigned long long period)
+{
+	double ops = 0, tags = 0;
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		const struct strata_slice *s = &d->slice[k];
+
+		ops += s->of == of && s->period == period ? s->ops : 0;
+		tags += s->of == of && s->period == period ? s->tags : 0;
+	}
+	return tags > 0 ? ops / tags : 0;
+}
+
+/* Ops of a stratum in slices where it has tags, and the tags that are as good if all had one period. */
+static struct strata_slice tagged(const struct strata_design *d, enum stratum of)
+{
+	struct strata_slice sum = { .of = of };
+	double squares = 0;
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		const struct strata_slice *s = &d->slice[k];
+		const double one = s->of == of ? ops_of_tag(d, of, s->period) : 0;
+
+		sum.ops += one > 0 ? s->ops : 0;
+		squares += one * s->ops;
+	}
+	sum.tags = squares > 0 ? sum.ops * sum.ops / squares : 0;
+	return sum;
+}
+
+double strata_slice_weight(const struct strata_design *d, unsigned int k, bool reach)
+{
+	const enum stratum of = d->slice[k].of;
+	const struct strata_slice own = tagged(d, of), other = tagged(d, !of);
+	const double share = reach ? own.tags / (own.tags + other.tags) : of == STRATUM_FULL;
+
+	if (!(own.ops > 0))
+		return 0;
+	return share * strata_total(d, STRATUM_N).ops / own.ops *
+	       ops_of_tag(d, of, d->slice[k].period);
+}
+
 void strata_scale(struct strata_sum *s, double weight)
 {
 	for (unsigned int k = 0; k < STRATA_SLICES; k++)

@@ -15,6 +15,12 @@
 
 enum stratum { STRATUM_FULL, STRATUM_MISS, STRATUM_N };
 
+/* "full" or "miss"; "unknown" for others. */
+static inline const char *stratum_name(unsigned int of)
+{
+	return of == STRATUM_FULL ? "full" : of == STRATUM_MISS ? "miss" : "unknown";
+}
+
 /* Slices of a window; with more, neighbours of the same stratum are merged. */
 #define STRATA_SLICES 128
 
@@ -22,6 +28,7 @@ struct strata_slice {
 	enum stratum of;
 	double ops, tags; /* while it lasted, from core counters */
 	double seconds;
+	unsigned long long period; /* 0: the same in all slices of its stratum */
 };
 
 /* The slices of a window, which share nothing with what was sampled in them. */
@@ -48,6 +55,15 @@ unsigned int strata_slices(const struct strata_design *d, enum stratum of);
  * Return: 0 if unknown, as no op was tagged.
  */
 double strata_weight(const struct strata_design *d, bool reach);
+
+/**
+ * strata_slice_weight() - the same of a sample of slice @k
+ *
+ * Where the periods of a stratum's slices differ, a sample of a slice stands for the ops of a tag there; else
+ * slices of a short period, which come when misses are rare, would count too much. With one period it is
+ * strata_weight().
+ */
+double strata_slice_weight(const struct strata_design *d, unsigned int k, bool reach);
 
 /* Number of samples of one stratum that would be as good as those of both. */
 double strata_effective(const struct strata_design *d, bool reach);

@@ -19,7 +19,8 @@ struct sample_names {
 };
 
 /* Print the header line of CSV; nothing for other formats. @fetch: for ibs_fetch samples. */
-void sample_print_head(FILE *f, enum sample_format format, bool fetch);
+void sample_print_head(FILE *f, enum sample_format format, const struct trace_info *info,
+		       bool fetch);
 
 /**
  * sample_print() - print one sample

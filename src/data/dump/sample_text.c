@@ -6,6 +6,8 @@
 #include "base/utf8.h"
 #include "op_text.h"
 
+#include <math.h>
+
 /* A value: its name if it has one, else a number. */
 struct value {
 	const char *name, *text;
@@ -13,7 +15,7 @@ struct value {
 	bool has_number, hex;
 };
 
-#define VALUES_MAX (16 + (int)IBS_OP_FIELD_N + (int)IBS_FETCH_FIELD_N)
+#define VALUES_MAX (18 + (int)IBS_OP_FIELD_N + (int)IBS_FETCH_FIELD_N)
 
 static void put_hex(FILE *f, __u64 v)
 {
@@ -61,6 +63,10 @@ static size_t values_of(const struct trace_info *info, const struct trace_event 
 	v[n++] = text("cgroup", names->cgroup);
 	v[n++] = number("cgroup_id", s->cgroup_id, s->cgroup_id);
 	v[n++] = text("event", event_name(info, s));
+	if (trace_has_strata(info)) {
+		v[n++] = text("stratum", stratum_name(s->pmu));
+		v[n++] = number("weight", s->weight > 0, llround(s->weight));
+	}
 	v[n++] = hex("ip", s->has_ip, s->ip);
 	if (op) {
 		const __u64 *regs = s->op.reg;
@@ -155,6 +161,10 @@ static void print_text(FILE *f, const struct trace_info *info, const struct trac
 		fputs_unlocked(" event ", f);
 		utf8_put_json(f, event);
 	}
+	if (trace_has_strata(info))
+		fprintf(f, " stratum %s", stratum_name(s->pmu));
+	if (s->weight > 0)
+		fprintf(f, " weight %lld", llround(s->weight));
 	if (s->has_ip)
 		fprintf(f, " ip %llx", (unsigned long long)s->ip);
 	putc_unlocked('\n', f);
@@ -164,13 +174,13 @@ static void print_text(FILE *f, const struct trace_info *info, const struct trac
 		ibs_fetch_print(f, &s->fetch, IBS_PERF_NEWEST);
 }
 
-void sample_print_head(FILE *f, enum sample_format format, bool fetch)
+void sample_print_head(FILE *f, enum sample_format format, const struct trace_info *info,
+		       bool fetch)
 {
 	const struct trace_event ev = { .kind = fetch ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP };
-	const struct trace_info info = {};
 	const struct sample_names names = {};
 	struct value v[VALUES_MAX];
-	size_t n = values_of(&info, &ev, &names, v);
+	size_t n = values_of(info, &ev, &names, v);
 
 	if (format != SAMPLE_CSV)
 		return;

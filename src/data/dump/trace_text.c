@@ -118,7 +118,7 @@ static void put_stack(struct out *o, const __u64 *stack, unsigned int n)
 /* What events have, in the order in which it is printed. */
 static const struct field {
 	enum trace_kind of;
-	enum { NUMBER, HEX, TEXT, KNOWN, FLAG, TASK, SLAB_NAME } as;
+	enum { NUMBER, HEX, TEXT, KNOWN, FLAG, TASK, SLAB_NAME, OF_STRATUM } as;
 	const char *key;
 	size_t at, bytes;
 } fields[] = {
@@ -178,6 +178,12 @@ static const struct field {
 	FIELD(FREE, TASK, "", free.tgid),
 	FIELD(FREE, HEX, "addr", free.addr),
 	FIELD(FREE, NUMBER, "size", free.size),
+	FIELD(SLICE, OF_STRATUM, "stratum", slice.of),
+	FIELD(SLICE, NUMBER, "start_ns", slice.start),
+	FIELD(SLICE, NUMBER, "end_ns", slice.end),
+	FIELD(SLICE, NUMBER, "ops", slice.ops),
+	FIELD(SLICE, NUMBER, "tagged", slice.tags),
+	FIELD(SLICE, NUMBER, "period", slice.period),
 };
 
 static void put_field(struct out *o, const struct field *f, const void *value)
@@ -193,6 +199,10 @@ static void put_field(struct out *o, const struct field *f, const void *value)
 		return;
 	case SLAB_NAME:
 		put_text(o, f->key, value);
+		return;
+	case OF_STRATUM:
+		memcpy(&v, value, f->bytes);
+		put_text(o, f->key, stratum_name(v));
 		return;
 	case TEXT:
 	case KNOWN:
@@ -214,7 +224,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		[TRACE_COMM] = "comm",	 [TRACE_MMAP] = "mmap",	    [TRACE_FORK] = "fork",
 		[TRACE_EXIT] = "exit",	 [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
 		[TRACE_RANK] = "rank",	 [TRACE_REGION] = "region", [TRACE_SLAB] = "slab",
-		[TRACE_ALLOC] = "alloc", [TRACE_FREE] = "free",
+		[TRACE_ALLOC] = "alloc", [TRACE_FREE] = "free",	    [TRACE_SLICE] = "slice",
 	};
 	struct out o = { .w = { .f = f }, .json = json };
 

@@ -11,6 +11,25 @@
 #define HEAD_LINES     16 /* of text, with the prompt after it */
 #define PROBLEMS_SHOWN 10 /* files without symbols to name, unless -v */
 
+static int check_strata(const struct recorded_input *in, const char *name, const struct trace *t,
+			struct err *err)
+{
+	if (!trace_has_strata(trace_info(t)) || in->strata == RECORDED_SAMPLES)
+		return 0;
+	if (in->strata == RECORDED_NO_STRATA)
+		return err_set(err, -EINVAL,
+			       "%s was recorded with --strata, whose samples have different "
+			       "weights, which this command cannot use; see `ibscope report`",
+			       name);
+	if (!trace_weights_known(t))
+		return err_set(err, -ENODATA,
+			       "%s was recorded with --strata, and has no complete slice of the "
+			       "full stratum: what its samples represent is unknown; `ibscope "
+			       "dump` shows them",
+			       name);
+	return 0;
+}
+
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
 {
 	int ret;
@@ -21,6 +40,13 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 		err_set(err, ret,
 			"no file " RECORDED_FILE " here: `ibscope record` writes it; or name a "
 			"recording");
+	if (ret)
+		return ret;
+	ret = check_strata(in, recorded_name(in), *out, err);
+	if (ret) {
+		trace_close(*out);
+		*out = NULL;
+	}
 	return ret;
 }
 
@@ -300,6 +326,19 @@ void recorded_end_part(struct recorded *r)
 	close_trace(r);
 }
 
+/* With strata, buckets and means are of weights: a sum of both kinds would be of neither. */
+static int check_part(const struct recorded *r, const char *name, struct err *err)
+{
+	const bool strata = trace_has_strata(trace_info(r->trace));
+	const int ret = check_strata(&r->input, name, r->trace, err);
+
+	if (!ret && r->n_done && trace_has_strata(r->done[0].info) != strata)
+		return err_set(err, -EINVAL,
+			       "%s was recorded %s --strata, unlike %s: report it by itself", name,
+			       strata ? "with" : "without", r->done_heads[0].file);
+	return ret;
+}
+
 int recorded_start_part(struct recorded *r, size_t part, struct sampling_opts *s, bool symbols)
 {
 	const struct trace_part *p = &r->parts[part];
@@ -309,6 +348,7 @@ int recorded_start_part(struct recorded *r, size_t part, struct sampling_opts *s
 	trace_limit_memory(r->input.max_memory);
 	ret = trace_part_open(p, &r->trace, &err);
 
+	ret = ret ?: check_part(r, p->name, &err);
 	ret = ret ?: start(r, s, true, symbols, &err);
 	if (!ret && trace_job_add(r->job, p->name, trace_info(r->trace), r->tasks)) {
 		r->head.file = p->name;

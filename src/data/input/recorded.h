@@ -11,6 +11,12 @@
 
 #define RECORDED_FILE "ibscope.data" /* the default of `record` */
 
+/*
+ * Recordings with strata, whose samples represent different numbers of ops: the command refuses them,
+ * uses the weights, or only shows samples.
+ */
+enum recorded_strata { RECORDED_NO_STRATA, RECORDED_WEIGHTS, RECORDED_SAMPLES };
+
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
 	const char *file;     /* "-": standard input */
@@ -18,7 +24,8 @@ struct recorded_input {
 	const char *argument; /* name of an optional argument that is not a file: "FUNCTION" */
 	bool takes_fetch;     /* the command can show samples of ibs_fetch */
 	bool asks_fetch;      /* an option applies only to ibs_fetch */
-	bool takes_several;   /* recordings, in files: */
+	enum recorded_strata strata;
+	bool takes_several; /* recordings, in files: */
 	char **files;
 	int n_files;
 	uint64_t max_memory; /* bytes */

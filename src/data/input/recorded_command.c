@@ -168,7 +168,7 @@ static bool has_only_fetches(struct recorded_input *in)
 
 static bool is_recording(const char *name)
 {
-	const struct recorded_input in = { .file = name };
+	const struct recorded_input in = { .file = name, .strata = RECORDED_SAMPLES };
 	struct trace *t = NULL;
 	struct err unused;
 

@@ -346,6 +346,7 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 	case TRACE_SLAB:
 	case TRACE_ALLOC:
 	case TRACE_FREE:
+	case TRACE_SLICE:
 	case TRACE_KIND_N: /* perf has no such records */
 		break;
 	}

@@ -33,6 +33,9 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
  */
 void recording_copies(struct recording *r, const char *copies, size_t stride);
 
+/* Strata, as enum stratum, of the records of the next recording_samples() or recording_samples_raw(). */
+void recording_strata(struct recording *r, const __u8 *strata);
+
 /**
  * recording_samples(), recording_samples_raw() - append records
  * @extra: one for each record, or NULL; pass their stacks to recording_stack() first

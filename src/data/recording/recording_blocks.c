@@ -70,12 +70,11 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 	b->head_damaged = h.crc != recording_crc(&h, offsetof(struct recording_file_head, crc));
 	if (b->head_damaged)
 		return 0;
-	if (h.major != RECORDING_MAJOR && h.major != RECORDING_MAJOR_COPIES)
-		return err_set(
-			err, -EINVAL,
-			"it has version %u.%u, and this program reads versions %u.x and %u.x; "
-			"use the ibscope that wrote it, or a newer one",
-			h.major, h.minor, RECORDING_MAJOR, RECORDING_MAJOR_COPIES);
+	if (h.major < RECORDING_MAJOR || h.major > RECORDING_MAJOR_STRATA)
+		return err_set(err, -EINVAL,
+			       "it has version %u.%u, and this program reads versions %u.x to "
+			       "%u.x; use the ibscope that wrote it, or a newer one",
+			       h.major, h.minor, RECORDING_MAJOR, RECORDING_MAJOR_STRATA);
 	if (h.block_head_bytes != sizeof(struct recording_block))
 		return err_set(err, -EINVAL,
 			       "offset 16: heads of blocks have %u bytes, expected %zu",

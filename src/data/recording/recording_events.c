@@ -26,7 +26,10 @@
 	X(ALLOC, alloc, NONE,                                                                     \
 	  FLAG(alloc.mapped, RECORDING_MAPPED) COPY(alloc.tgid) COPY(alloc.tid) COPY(alloc.addr)  \
 		  COPY(alloc.size) COPY(alloc.weight) COPY(alloc.n_stack))                        \
-	X(FREE, free, NONE, COPY(free.tgid) COPY(free.tid) COPY(free.addr) COPY(free.size))
+	X(FREE, free, NONE, COPY(free.tgid) COPY(free.tid) COPY(free.addr) COPY(free.size))       \
+	X(SLICE, slice, NONE,                                                                     \
+	  COPY(slice.of) COPY(slice.start) COPY(slice.end) COPY(slice.ops) COPY(slice.tags)       \
+		  COPY(slice.period))
 #define FORK_FIELDS COPY(fork.tgid) COPY(fork.tid) COPY(fork.parent_tgid) COPY(fork.parent_tid)
 
 #define NONE kind /* a member without a string */

@@ -15,10 +15,12 @@
 
 /*
  * A reader rejects a greater major version, and skips unknown blocks and columns. Version 2 has copies of stacks, without
- * which the chains would be missing.
+ * which the chains would be missing; version 3 has strata, whose samples represent different numbers of ops, and may
+ * have copies of stacks.
  */
 #define RECORDING_MAJOR	       1
 #define RECORDING_MAJOR_COPIES 2
+#define RECORDING_MAJOR_STRATA 3
 #define RECORDING_MINOR \
 	7 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs; 6: callers; 7: allocations */
 
@@ -93,6 +95,7 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(TOP2, 14, PLAIN, 0, 8)        \
 	X(TOP3, 15, PLAIN, 0, 8)        \
 	X(COPY, 25, PLAIN, 0, 4)        \
+	X(STRATUM, 26, PLAIN, 0, 1)     \
 	X(REG0, 16, PLAIN, 0, 8)        \
 	X(REG1, 17, SIGNED, 0, 8)       \
 	X(REG2, 18, PLAIN, 0, 8)        \
@@ -148,6 +151,7 @@ enum recording_event_kind {
 	RECORDING_SLAB = 9,
 	RECORDING_ALLOC = 10,
 	RECORDING_FREE = 11,
+	RECORDING_SLICE = 12,
 };
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
@@ -204,6 +208,10 @@ struct recording_event {
 			__u32 tgid, tid;
 			__u64 addr, size;
 		} free;
+		struct {
+			__u64 start, end, ops, tags, period;
+			__u32 of, zero;
+		} slice;
 	};
 };
 #define RECORDING_EVENT_BYTES(member) \

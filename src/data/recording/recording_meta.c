@@ -65,6 +65,18 @@ static void put_memory(struct json_writer *w, const struct trace_info *info)
 	json_end(w);
 }
 
+/* Sources that both strata sample. */
+static void put_reach(struct json_writer *w, __u32 reach)
+{
+	if (!reach)
+		return;
+	json_begin_array(w, "reach");
+	for (unsigned int src = 0; src < IBS_SRC_N; src++)
+		if (reach >> src & 1)
+			json_put_text(w, NULL, src_name(src));
+	json_end(w);
+}
+
 static void put_events(struct json_writer *w, const struct trace_info *info)
 {
 	json_begin_array(w, "events");
@@ -79,6 +91,7 @@ static void put_events(struct json_writer *w, const struct trace_info *info)
 		json_put_bool(w, "stacks", p->stacks);
 		if (p->copy_bytes)
 			json_put_i64(w, "stack_bytes", p->copy_bytes);
+		put_reach(w, p->reach);
 		json_end(w);
 	}
 	json_end(w);
@@ -158,6 +171,19 @@ static void decode_cpu(const json_t *j, struct cpu_info *c)
 	get_text(j, "hypervisor_name", c->hypervisor_name, sizeof(c->hypervisor_name));
 }
 
+/* A newer source is none that this program tells apart. */
+static __u32 decode_reach(const json_t *j)
+{
+	__u32 reach = 0;
+
+	for (size_t i = 0; i < json_array_size(j); i++)
+		for (unsigned int src = 0; src < IBS_SRC_N; src++)
+			if (json_is_string(json_array_get(j, i)) &&
+			    !strcmp(json_string_value(json_array_get(j, i)), src_name(src)))
+				reach |= 1u << src;
+	return reach;
+}
+
 static void decode_event(const json_t *j, struct trace_pmu *p)
 {
 	char pmu[16];
@@ -171,6 +197,7 @@ static void decode_event(const json_t *j, struct trace_pmu *p)
 	p->physical = get_bool(j, "physical");
 	p->stacks = get_bool(j, "stacks");
 	p->copy_bytes = get_number(j, "stack_bytes");
+	p->reach = decode_reach(json_object_get(j, "reach"));
 }
 
 static __u64 get_element(const json_t *array, size_t i)

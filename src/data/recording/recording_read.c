@@ -467,7 +467,9 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 	else
 		emit_record(r, s, i, ev);
 	ev->offset = s->offset;
-	ev->sample.pmu = s->pmu;
+	ev->sample.pmu = present & 1u << RECORDING_COLUMN_STRATUM
+				 ? c->v[RECORDING_COLUMN_STRATUM][i]
+				 : s->pmu;
 	ev->sample.has_time = present & 1u << RECORDING_COLUMN_TIME;
 	ev->sample.has_task = (present & task) == task;
 	ev->sample.has_cpu = present & 1u << RECORDING_COLUMN_CPU;

@@ -44,6 +44,7 @@ struct recording {
 	struct pile events, stacks, copies;
 	const char *next_copy; /* of the records to be appended; NULL: they have none */
 	size_t copy_stride;
+	const __u8 *next_stratum; /* likewise */
 	__u8 stack_known[RECORDING_STACK_KEYS / 8];
 	unsigned char body[RECORDING_BLOCK_MAX], packed[RECORDING_BLOCK_MAX];
 };
@@ -156,20 +157,18 @@ static int refused(struct err *err)
 	return err_set(err, -EIO, "writing the recording failed before");
 }
 
-static bool has_copies(const struct trace_info *info)
+static unsigned int major_of(const struct trace_info *info)
 {
-	for (unsigned int i = 0; i < info->n_pmus; i++)
-		if (info->pmu[i].copy_bytes)
-			return true;
-	return false;
+	return trace_has_strata(info)	   ? RECORDING_MAJOR_STRATA
+	       : trace_copies_stacks(info) ? RECORDING_MAJOR_COPIES
+					   : RECORDING_MAJOR;
 }
 
 int recording_create(const struct recording_opts *opts, struct recording **out, struct err *err)
 {
 	struct recording_file_head head = { .magic = RECORDING_FILE_MAGIC,
 					    .byte_order = RECORDING_BYTE_ORDER,
-					    .major = has_copies(opts->info) ? RECORDING_MAJOR_COPIES
-									    : RECORDING_MAJOR,
+					    .major = major_of(opts->info),
 					    .minor = RECORDING_MINOR,
 					    .block_head_bytes = sizeof(struct recording_block) };
 	struct iovec part = { &head, sizeof(head) };
@@ -302,6 +301,11 @@ void recording_copies(struct recording *r, const char *copies, size_t stride)
 	r->copy_stride = stride;
 }
 
+void recording_strata(struct recording *r, const __u8 *strata)
+{
+	r->next_stratum = strata;
+}
+
 /* Write samples whose copies fill a block: those to come belong to the next one. */
 static int make_room_for_copy(struct recording *r, struct err *err)
 {
@@ -341,8 +345,9 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 		return refused(err);
 	for (; n; n -= rows) {
 		const bool fetch = is_fetch(records, raw, 0);
-		const __u32 columns =
-			columns_of(fetch, raw, extra) | (r->next_copy ? COLUMN(COPY) : 0);
+		const __u32 columns = columns_of(fetch, raw, extra) |
+				      (r->next_copy ? COLUMN(COPY) : 0) |
+				      (r->next_stratum ? COLUMN(STRATUM) : 0);
 		struct recording_columns *c = &r->columns[fetch];
 
 		for (rows = 1; rows < n && rows < RECORDING_WRITTEN && !r->next_copy; rows++)
@@ -358,6 +363,8 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 			set_row(c, i, records++);
 		if (r->next_copy)
 			take_copy(r, c, row);
+		for (i = row; r->next_stratum && i < row + rows; i++)
+			SET(c, STRATUM, i, *r->next_stratum++);
 		for (i = row; extra && i < row + rows; i++, extra++) {
 			SET(c, KERNEL_STACK, i, (__u32)extra->kernel);
 			SET(c, USER_STACK, i, (__u32)extra->user);
@@ -369,6 +376,7 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 		}
 	}
 	r->next_copy = NULL;
+	r->next_stratum = NULL;
 	return 0;
 }
 

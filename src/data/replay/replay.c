@@ -3,6 +3,7 @@
 
 #include "engine.h"
 #include "replay_cgroups.h"
+#include "replay_strata.h"
 #include "trace/tasks.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ struct replay {
 	struct ibs_cpu cpu_of[ENGINES_MAX]; /* of engines */
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
-	char name[CONTAINER_LABEL]; /* last result of replay_cgroup_name() */
+	struct replay_strata *strata; /* NULL: none; else it has the engines of samples */
+	char name[CONTAINER_LABEL];   /* last result of replay_cgroup_name() */
 };
 
 bool replay_selects(const struct replay_opts *o)
@@ -130,6 +132,7 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 
 	r->trace = trace;
 	r->opts = *opts;
+	r->strata = replay_strata_new(trace);
 	if (opts->filter && opts->filter->prog.needs & IBS_FILTER_NEEDS_UID)
 		ret = err_set(
 			err, -ENODATA,
@@ -166,10 +169,11 @@ void replay_close(struct replay *r)
 	tasks_free(r->tasks);
 	replay_cgroups_free(&r->cgroups);
 	cgroup_select_close(r->select);
+	replay_strata_free(r->strata);
 	free(r);
 }
 
-static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
+static int new_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
 {
 	struct selection sel = r->opts.sel;
 	struct engine_opts opts = {
@@ -184,6 +188,15 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 		.n_memory = trace_info(r->trace)->n_memory,
 		.complexes = r->opts.costs ? trace_complexes(trace_info(r->trace)->topology) : 0
 	};
+
+	sel.live = 0;
+	sel.cgroups = cgroup_select_result(r->select, &sel.n_cgroups);
+	sel.filter = r->opts.filter ? &r->opts.filter->prog : NULL;
+	return engine_open(&opts, out, err);
+}
+
+static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
+{
 	int ret;
 
 	for (size_t i = 0; i < r->n_engines; i++) {
@@ -196,10 +209,7 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 		return err_set(err, -E2BIG,
 			       "the samples come from more than %d kinds of processor (caps words)",
 			       ENGINES_MAX);
-	sel.live = 0;
-	sel.cgroups = cgroup_select_result(r->select, &sel.n_cgroups);
-	sel.filter = r->opts.filter ? &r->opts.filter->prog : NULL;
-	ret = engine_open(&opts, out, err);
+	ret = new_engine(r, ibs, out, err);
 	if (ret)
 		return ret;
 	r->cpu_of[r->n_engines] = ibs;
@@ -330,6 +340,21 @@ int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err
 	return out == IBS_OUTCOME_AGGREGATED;
 }
 
+/* The engine that counts a sample. */
+static int engine_of(struct replay *r, const struct trace_event *ev, struct engine **out,
+		     struct err *err)
+{
+	struct engine **of;
+	int ret;
+
+	if (!r->strata)
+		return find_engine(r, cpu_of(ev), out, err);
+	of = replay_strata_engine(r->strata, &ev->sample);
+	ret = *of ? 0 : new_engine(r, cpu_of(ev), of, err);
+	*out = *of;
+	return ret;
+}
+
 static int add_sample(struct replay *r, const struct trace_event *ev, struct err *err)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -351,7 +376,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	r->rest.no_cgroup += !s->cgroup_id;
 	r->rest.no_task += !s->has_task;
 	r->n++;
-	ret = find_engine(r, cpu_of(ev), &e, err);
+	ret = r->strata ? replay_strata_until(r->strata, ev->time, err) : 0;
+	ret = ret ?: engine_of(r, ev, &e, err);
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
@@ -408,7 +434,7 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 			      "the recording lacks the process of all samples: select and group by "
 			      "something else");
 	/* a recording without samples has a result, too */
-	if (!ret && !r->n_engines)
+	if (!ret && !r->n_engines && !r->strata)
 		ret = find_engine(r, (struct ibs_cpu){ .caps = trace_info(r->trace)->cpu.caps }, &e,
 				  err);
 	return ret;
@@ -449,6 +475,13 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 	const struct trace_info *info = trace_info(r->trace);
 
 	memset(out, 0, sizeof(*out));
+	/* samples that were only judged have engines without strata */
+	if (r->strata && !r->n_engines) {
+		const int ret = replay_strata_end(r->strata, out, err);
+
+		out->pmu.cpus = info->n_cpus;
+		return ret;
+	}
 	for (size_t i = 0; i < r->n_engines; i++) {
 		struct snapshot one;
 		int ret = engine_snapshot(r->engines[i], &one, err);

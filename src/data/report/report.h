@@ -156,9 +156,9 @@ struct report_row {
 	const char *const *mangled;	      /* one a key; NULL: the label is not demangled */
 	const struct report_inlined *inlined; /* of LABEL_SYMBOL; NULL: it is not inlined */
 	__u64 samples, valid, sum;
-	__u64 estimated;
-	unsigned int units; /* enum report_unit bits */
-	bool has_estimated; /* the period of all is known, and of one unit */
+	__u64 estimated, valid_ops; /* of all, and of `valid` */
+	unsigned int units;	    /* enum report_unit bits */
+	bool has_estimated;	    /* the period of all is known, and of one unit */
 	__u32 max;
 	__u64 last;	    /* time of the last sample: ns since 1970; 0: unknown */
 	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
@@ -274,6 +274,8 @@ struct report_table {
 	size_t n_ranks; /* of MPI, in all recordings */
 	struct report_kinds kinds;
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
+	bool strata;		    /* samples have weights of their own: buckets are ops */
+	double effective; /* with strata: samples of equal weights that would be as good */
 };
 
 struct report_order {

@@ -8,6 +8,7 @@
 #include "table/table.h"
 
 #include <ibscope/exposed.h>
+#include <math.h>
 
 int report_new(const struct report_opts *opts, struct report **out, struct err *err)
 {
@@ -31,6 +32,7 @@ void report_part(struct report *r, const struct trace_info *info, const struct t
 	r->opts.info = info;
 	r->opts.tasks = tasks;
 	r->opts.symbols = symbols;
+	r->strata = info && trace_has_strata(info);
 	r->part++;
 	report_inlines_part(&r->inlined);
 	u64_map_free(&r->word_of);
@@ -180,7 +182,8 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 		report_ranks_add(r, row, ev, w.cycles);
 	if (r->opts.price && ev->kind == TRACE_SAMPLE_OP)
 		report_price_add(r, row, ev, w.cycles, period ?: 1);
-	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(w.lat), 1);
+	s->valid_ops += period;
+	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(w.lat), r->strata ? period : 1);
 }
 
 /* Whatever latency the report is of. Without a period, latencies stand for themselves. */
@@ -226,8 +229,8 @@ static void add_fetch(struct report *r, struct sums *s, const struct trace_event
 }
 
 /*
- * The registers say what a sample stands for if they are complete; else the event does, unless it
- * has a frequency, which says nothing of one sample.
+ * Strata give each sample a weight. Else the registers say what a sample stands for if they are
+ * complete; else the event does, unless it has a frequency, which says nothing of one sample.
  */
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 		    enum report_unit *unit)
@@ -237,6 +240,11 @@ __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 	bool known = !pmu || !pmu->filtered, fixed = pmu && !pmu->freq && pmu->period && known;
 	__u64 ctl;
 
+	if (trace_has_strata(info)) {
+		*unit = strstr(info->pmu[STRATUM_FULL].name, "cnt_ctl=1") ? REPORT_OPS
+									  : REPORT_CYCLES;
+		return llround(s->weight);
+	}
 	if (ev->kind == TRACE_SAMPLE_FETCH) {
 		*unit = REPORT_FETCHES;
 		ctl = s->fetch.reg[IBS_FETCH_CTL];
@@ -287,6 +295,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->estimated += period;
 	s->units |= unit;
 	s->no_estimate |= !period;
+	if (r->strata)
+		estimate_add(&r->weights, period);
 	if (r->opts.pages && ev->kind == TRACE_SAMPLE_OP)
 		report_pages_add(r, row, ev);
 	if (ev->kind == TRACE_SAMPLE_OP) {

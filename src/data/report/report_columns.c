@@ -38,7 +38,7 @@
 	X(HITM, "hitm", COLUMN_DIGITS, COLUMN_OF_OP,                                             \
 	  if_known(!fetch && (r->stateful || !r->cached), ratio(r->hitm, r->known)),             \
 	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 on")  \
-	X(MEAN, "mean", 1, 0, ratio(r->sum, r->valid), "mean latency, cycles")                   \
+	X(MEAN, "mean", 1, 0, mean(t, r), "mean latency, cycles")                                \
 	X(P50, "p50", 0, 0, if_known(r->p50 >= 0, r->p50), "median, cycles")                     \
 	X(P90, "p90", 0, 0, if_known(r->p90 >= 0, r->p90), "90th percentile, cycles")            \
 	X(P99, "p99", 0, 0, if_known(r->p99 >= 0, r->p99), "99th percentile, cycles")            \
@@ -89,6 +89,13 @@ static double ratio(double part, double all)
 	return all ? part / all : (double)NAN;
 }
 
+/* Of strata, samples have weights. */
+static double mean(const struct report_table *t, const struct report_row *r)
+{
+	return t->strata ? if_known(r->has_estimated, ratio(r->cycles, r->valid_ops))
+			 : ratio(r->sum, r->valid);
+}
+
 /* exposed.h: what an event that counts cycles samples says nothing of it. */
 static double exposed(const struct report_row *r)
 {
@@ -101,8 +108,9 @@ static double share_of(const struct report_table *t, const struct report_row *r)
 {
 	const bool cycles = t->total.has_estimated;
 
-	return if_known(r->valid, ratio(cycles ? r->cycles : r->sum,
-					cycles ? t->total.cycles : t->total.sum));
+	return if_known(
+		r->valid && (cycles || !t->strata),
+		ratio(cycles ? r->cycles : r->sum, cycles ? t->total.cycles : t->total.sum));
 }
 
 static const struct bounds unknown = { NAN, NAN };

@@ -96,7 +96,7 @@ static void put_event(FILE *f, const struct trace_pmu *p)
 
 	utf8_put(f, p->name);
 	if (!p->period)
-		fputs(", period unknown", f);
+		fputs(p->reach ? ", period varies" : ", period unknown", f);
 	else if (p->freq)
 		fprintf(f, ", %s samples a second", count(number, p->period));
 	else
@@ -135,7 +135,8 @@ static void print_lost(FILE *f, const struct report_head *h)
 			print_ledger(f, &h->end->ledger, NULL);
 		for (unsigned int i = 0; h->end->n_ledgers == 2 && i < 2; i++) {
 			fputs(i ? "; " : "", f);
-			print_ledger(f, &h->end->event_ledger[i], event_pmu(&h->info->pmu[i]));
+			print_ledger(f, &h->end->event_ledger[i],
+				     report_strata_of(h->info, i) ?: event_pmu(&h->info->pmu[i]));
 		}
 		if (h->lost_samples || h->lost_records)
 			fputs("; by notices in between ", f);
@@ -263,6 +264,7 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 		memcpy(out->all.buckets, buckets, IBS_LAT_BUCKETS * sizeof(*buckets));
 	else
 		report_buckets(row, out->all.buckets);
+	report_strata_row(t, row, out);
 	for (unsigned int k = 0; row->label && k < t->opts->n_by; k++) {
 		out->name[k] = table_name(row->label[k] ?: ABSENT, t->opts->by[k]);
 	}
@@ -456,6 +458,8 @@ static void put_events(struct json_writer *w, const struct trace_info *info,
 		json_put_known(w, "period", p->period && !p->freq, p->period);
 		json_put_known(w, "freq", p->period && p->freq, p->period);
 		json_put_text(w, "pmu", event_pmu(p));
+		if (trace_has_strata(info))
+			json_put_text(w, "stratum", stratum_name(i));
 		put_ledger(w, i < end->n_ledgers ? &end->event_ledger[i] : NULL);
 		json_end(w);
 	}

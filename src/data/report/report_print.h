@@ -44,6 +44,9 @@ void report_kinds_log(const struct report_kinds *k);
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 
+/* Of strata: how good their samples are together, the ledger of each, and the sum. Nothing of other recordings. */
+void report_print_strata(FILE *f, const struct report_head *h, const struct report_table *t);
+
 /* The lines below the table, as text. */
 void report_print_balance(FILE *f, const struct report_table *t);
 

@@ -8,6 +8,7 @@
 
 struct sums {
 	__u64 samples, valid, sum, estimated;
+	__u64 valid_ops; /* represented by `valid` */
 	__u64 loads, stores;
 	__u64 translated, walks, aborted;
 	__u64 cycles, known, dram, remote, hitm, stateful, cached; /* as in struct report_row */
@@ -102,6 +103,8 @@ struct report {
 	__u64 nodes[NODE_KIND_N]; /* samples, with KEY_NODES */
 	__u64 begins; /* bit n: an object of opts.type begins n bytes into a cache line */
 	__u32 part;
+	bool strata;		 /* buckets have ops, not samples */
+	struct estimate weights; /* of samples of strata */
 };
 
 /* Add to a count. Return: whether it is the first of its kind. */
@@ -139,6 +142,14 @@ bool report_allocation_word(struct report *r, const struct trace_event *ev,
 
 /* Count a sample of ibs_fetch. */
 void report_fetches_add(struct report *r, const struct trace_event *ev);
+
+/* "the full stratum", or the other; NULL: the recording has no strata. */
+const char *report_strata_of(const struct trace_info *info, unsigned int event);
+
+/* Only of strata: buckets of a row as ops, and its error. */
+struct table_row;
+void report_strata_row(const struct report_table *t, const struct report_row *row,
+		       struct table_row *out);
 
 /* Enter the buckets of a row. */
 void report_buckets(const struct report_row *row, __u64 *buckets);

@@ -32,11 +32,19 @@ static size_t buckets_by_row(const struct report *r, struct cell **out)
 	return n;
 }
 
-/* The upper edge of a bucket may lie above the largest latency in it. */
-static long percentile(const struct report_row *row, const __u64 *buckets, double fraction)
+/* The upper edge of a bucket may lie above the largest latency in it. @weighted: buckets of ops */
+static long percentile(const struct report_row *row, const __u64 *buckets, bool weighted,
+		       double fraction)
 {
-	const struct series s = { .valid = row->valid, .buckets = (__u64 *)buckets };
-	long p = series_percentile(&s, fraction);
+	struct series_strata ops;
+	struct series s = { .valid = row->valid, .buckets = (__u64 *)buckets };
+	long p;
+
+	if (weighted) {
+		memcpy(ops.buckets, buckets, sizeof(ops.buckets));
+		s.strata = &ops;
+	}
+	p = series_percentile(&s, fraction);
 
 	return p > (long)row->max ? (long)row->max : p;
 }
@@ -48,11 +56,11 @@ void report_buckets(const struct report_row *row, __u64 *buckets)
 }
 
 /* row->max must be set. */
-static void set_percentiles(struct report_row *row, const __u64 *buckets)
+static void set_percentiles(struct report_row *row, const __u64 *buckets, bool weighted)
 {
-	row->p50 = percentile(row, buckets, 0.5);
-	row->p90 = percentile(row, buckets, 0.9);
-	row->p99 = percentile(row, buckets, 0.99);
+	row->p50 = percentile(row, buckets, weighted, 0.5);
+	row->p90 = percentile(row, buckets, weighted, 0.9);
+	row->p99 = percentile(row, buckets, weighted, 0.99);
 }
 
 static bool one_unit(unsigned int units)
@@ -72,6 +80,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.valid = s->valid,
 		.sum = s->sum,
 		.estimated = s->estimated,
+		.valid_ops = s->valid_ops,
 		.units = s->units,
 		.has_estimated = !s->no_estimate && one_unit(s->units),
 		.max = s->max,
@@ -105,6 +114,7 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->valid += row->valid;
 	to->sum += row->sum;
 	to->estimated += row->estimated;
+	to->valid_ops += row->valid_ops;
 	to->units |= row->units;
 	to->has_estimated &= row->has_estimated && one_unit(to->units);
 	to->max = row->max > to->max ? row->max : to->max;
@@ -220,7 +230,7 @@ static void cut(struct report_table *t, const struct report_order *order)
 		t->rows[kept++] = t->rows[i];
 	}
 	t->n = kept;
-	set_percentiles(&t->rest, t->rest_buckets);
+	set_percentiles(&t->rest, t->rest_buckets, t->strata);
 }
 
 const char *report_unit_name(unsigned int units)
@@ -252,6 +262,10 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.total.has_estimated = true,
 		.total.imbalance = NAN,
 		.n_ranks = r->n_ranks,
+		.strata = r->strata,
+		.effective = r->weights.squares > 0
+				     ? r->weights.sum * r->weights.sum / r->weights.squares
+				     : 0,
 		.kinds.data = r->flags & KEY_DATA ? r->data : NULL,
 		.kinds.types = r->flags & KEY_TYPES ? r->types : NULL,
 		.kinds.code = report_by(&r->opts, LABEL_SYMBOL) ? r->code : NULL,
@@ -275,10 +289,10 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		row->n_cells = &cells[c] - row->cells;
 		report_buckets(row, buckets);
 		report_buckets(row, out->total_buckets);
-		set_percentiles(row, buckets);
+		set_percentiles(row, buckets, r->strata);
 		add_row(&out->total, row);
 	}
-	set_percentiles(&out->total, out->total_buckets);
+	set_percentiles(&out->total, out->total_buckets, r->strata);
 	report_imbalances(r, out);
 	report_pages(r, out);
 	/* where a period is unknown, by what is known of all */

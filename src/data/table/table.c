@@ -50,11 +50,17 @@ static struct bounds strata_bounds(const struct series *s)
 	return series_cycles_interval(s, &b.low, &b.high) ? b : unknown;
 }
 
+/* Else the weights of single samples are known, and with them their estimate. */
+static bool has_slices(const struct series *s)
+{
+	return s->strata && s->strata->design;
+}
+
 struct bounds series_interval(const struct series *s, double drawn)
 {
 	const struct estimate waits = series_waits(s);
 
-	return s->strata ? strata_bounds(s) : estimate_interval(&waits, drawn);
+	return has_slices(s) ? strata_bounds(s) : estimate_interval(&waits, drawn);
 }
 
 bool table_is_dram(enum ibs_src src)
@@ -85,7 +91,7 @@ double table_share(const struct table *t, const struct table_row *r)
 
 struct bounds table_interval(const struct table *t, const struct table_row *r)
 {
-	if (r->all.strata)
+	if (has_slices(&r->all))
 		return strata_bounds(&r->all);
 	return isnan(r->cycles) ? unknown : estimate_interval(&r->waits, t->drawn);
 }
@@ -94,14 +100,14 @@ double table_error(const struct table *t, const struct table_row *r)
 {
 	const struct bounds b = strata_bounds(&r->all);
 
-	return r->all.strata ? (b.high - b.low) / 2 / r->cycles
-			     : estimate_error(&r->waits, t->drawn);
+	return has_slices(&r->all) ? (b.high - b.low) / 2 / r->cycles
+				   : estimate_error(&r->waits, t->drawn);
 }
 
 struct bounds table_share_interval(const struct table *t, const struct table_row *r)
 {
 	/* parts of a sum of strata are not independent of each other */
-	if (r->all.strata || isnan(table_share(t, r)))
+	if (has_slices(&r->all) || isnan(table_share(t, r)))
 		return unknown;
 	return estimate_share(&r->waits, &t->total.waits);
 }

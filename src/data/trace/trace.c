@@ -168,6 +168,56 @@ static const struct {
 	{ "xz", 4, { 0xfd, '7', 'z', 'X' } },
 };
 
+/* Read all slices. Those of damaged parts are missing: who reads the recording reports the damage. */
+static void read_slices(struct trace *t)
+{
+	struct trace_event ev;
+	struct err ignored;
+
+	trace_skip_samples(t);
+	while (t->format->next(t, &ev, &ignored) > 0) {
+		const struct trace_slice slice = {
+			.end = ev.slice.end,
+			.counts = { .of = ev.slice.of,
+				    .ops = ev.slice.ops,
+				    .tags = ev.slice.tags,
+				    .seconds = (ev.slice.end - ev.slice.start) / 1e9,
+				    .period = ev.slice.period },
+		};
+
+		if (ev.kind == TRACE_SLICE && ev.slice.of < STRATUM_N &&
+		    ev.slice.end >= ev.slice.start)
+			trace_weights_add(&t->weights, &slice);
+	}
+	trace_weights_end(&t->weights);
+	t->format->rewind(t);
+	t->skips_samples = false;
+}
+
+static void set_weight(struct trace *t, struct trace_event *ev)
+{
+	struct trace_sample *s = &ev->sample;
+
+	if (s->pmu < t->info.n_pmus)
+		s->weight = trace_weights_at(
+			&t->weights, s->pmu, ev->time,
+			t->info.pmu[s->pmu].reach >> ibs_op_src(s->op.cpu, s->op.reg) & 1);
+}
+
+bool trace_weights_known(const struct trace *t)
+{
+	for (size_t i = 0; i < t->weights.n; i++)
+		if (t->weights.slice[i].weight[0] > 0)
+			return true;
+	return !trace_has_strata(&t->info);
+}
+
+const struct trace_slice *trace_slices(const struct trace *t, size_t *n)
+{
+	*n = t->weights.n;
+	return t->weights.slice;
+}
+
 /* Takes ownership of @fd. @bytes 0: up to the end of the file. */
 static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, struct trace **out,
 		       struct err *err)
@@ -190,6 +240,8 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 			err_prefix(err, "%s", name);
 		else
 			(*out)->format = formats[i];
+		if (!ret && trace_has_strata(&(*out)->info))
+			read_slices(*out);
 		reading.trace = ret ? NULL : *out;
 		return ret;
 	}
@@ -277,6 +329,8 @@ int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
 	int ret = t->format->next(t, ev, err);
 
+	if (ret > 0 && t->weights.n && ev->kind == TRACE_SAMPLE_OP)
+		set_weight(t, ev);
 	if (progress.trace == t && ret <= 0)
 		end_progress();
 	else if (progress.trace == t && !(progress.events++ % PROGRESS_EVERY))
@@ -319,8 +373,10 @@ void trace_close(struct trace *t)
 		end_progress();
 		progress.trace = NULL;
 	}
-	if (t)
-		t->format->close(t);
+	if (!t)
+		return;
+	trace_weights_free(&t->weights);
+	t->format->close(t);
 }
 
 bool trace_event_filtered(const char *event)

@@ -8,6 +8,7 @@
 #include "event/cpu.h"
 #include "machine/machine.h"
 #include "parts.h"
+#include "weights.h"
 
 #include <ibscope/fetch_fields.h>
 #include <ibscope/op_fields.h>
@@ -19,10 +20,11 @@
 
 /* One event (as of -e) that samples were taken with. */
 struct trace_pmu {
-	char name[128];	  /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
-	bool op;	  /* samples are of ibs_op; else of ibs_fetch */
-	bool freq;	  /* `period` is a frequency in Hz */
-	bool filtered;	  /* in hardware: a sample represents more than a period */
+	char name[128]; /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
+	bool op;	/* samples are of ibs_op; else of ibs_fetch */
+	bool freq;	/* `period` is a frequency in Hz */
+	bool filtered;	/* in hardware: a sample represents more than a period */
+	__u32 reach; /* of two strata (strata/strata.h): 1 << enum ibs_src of samples that both take */
 	bool physical;	  /* physical addresses were recorded */
 	bool stacks;	  /* call chains were */
 	__u32 copy_bytes; /* stacks of user space were, up to so many bytes, to be unwound; 0: no */
@@ -30,7 +32,7 @@ struct trace_pmu {
 	__u64 config, config1; /* perf.data only: terms that `name` may lack */
 };
 
-#define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
+#define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch, or two strata of ibs_op */
 #define TRACE_CPUS   8192
 
 /* The core complex (cores that share an L3), NUMA node and socket of each CPU, and distances between nodes. */
@@ -88,6 +90,7 @@ enum trace_kind {
 	TRACE_SLAB,
 	TRACE_ALLOC,
 	TRACE_FREE,
+	TRACE_SLICE,
 	TRACE_KIND_N,
 };
 
@@ -117,6 +120,7 @@ struct trace_sample {
 		struct ibs_op_sample op;
 		struct ibs_fetch_sample fetch;
 	};
+	double weight;	    /* of a stratum: ops that it represents; 0: unknown */
 	__u64 slab;	    /* of struct ibs_record_extra */
 	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
 	unsigned int n_stack;
@@ -207,8 +211,20 @@ struct trace_event {
 			__u64 addr,
 				size; /* size: of a range that was unmapped; 0: what malloc gave there */
 		} free;
+		struct {
+			__u32 of; /* enum stratum: only it sampled from `start` to `end` */
+			__u64 start, end;
+			__u64 ops, tags; /* counted in it on all CPUs */
+			__u64 period;
+		} slice;
 	};
 };
+
+/* Were the samples taken in strata? Then trace_info.pmu are the full and the miss stratum, as enum stratum. */
+static inline bool trace_has_strata(const struct trace_info *info)
+{
+	return info->n_pmus == STRATUM_N && info->pmu[STRATUM_FULL].reach;
+}
 
 static inline bool trace_copies_stacks(const struct trace_info *info)
 {
@@ -275,8 +291,9 @@ struct trace {
 	const struct trace_format *format;
 	struct trace_info info;
 	struct trace_end end;
-	__u64 done, total;  /* bytes read so far, and of the whole file */
-	bool skips_samples; /* by trace_skip_samples(); formats may ignore it */
+	__u64 done, total;	      /* bytes read so far, and of the whole file */
+	bool skips_samples;	      /* by trace_skip_samples(); formats may ignore it */
+	struct trace_weights weights; /* of strata */
 };
 
 /**
@@ -324,6 +341,15 @@ struct trace_hint {
  * nothing but prefetching. Return: whether *out is set.
  */
 static inline bool trace_ahead(const struct trace *t, unsigned int n, struct trace_hint *out);
+
+/*
+ * Is it known what the samples represent? A recording with strata that was cut in its first slice, or whose slices are
+ * damaged, does not say.
+ */
+bool trace_weights_known(const struct trace *t);
+
+/* All slices of a recording with strata, in order of time. Return: NULL: none */
+const struct trace_slice *trace_slices(const struct trace *t, size_t *n);
 
 /*
  * From now on samples are not wanted: formats that can skip them unread do so. trace_rewind() ends that.

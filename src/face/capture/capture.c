@@ -134,8 +134,8 @@ static int put_stack(struct capture *c, __s32 id, struct err *err)
 
 	if (output_has_stack(c->output, id))
 		return 0;
-	n = sampler_stack(session_event(c->session, id / SAMPLER_STACKS)->sampler,
-			  id % SAMPLER_STACKS, addresses);
+	n = sampler_stack(session_sampler(c->session, id / SAMPLER_STACKS), id % SAMPLER_STACKS,
+			  addresses);
 	return output_stack(c->output, id, addresses, n < 0 ? 0 : n, err);
 }
 
@@ -234,8 +234,7 @@ static void choose_tasks(struct capture *c)
 	}
 }
 
-int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
-		  struct err *err)
+int capture_begin(struct capture *c, struct session *s, bool data, struct err *err)
 {
 	struct sideband_opts opts = {
 		.choice = &c->choice,
@@ -246,9 +245,9 @@ int capture_begin(struct capture *c, struct session *s, unsigned int n_events, b
 	int cpu, ret;
 
 	*c = (struct capture){ .session = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
-	for (unsigned int i = 1; i < n_events; i++)
-		rings_join(sampler_rings(session_event(s, 0)->sampler),
-			   sampler_rings(session_event(s, i)->sampler), SAMPLER_STACKS);
+	for (unsigned int i = 1; i < session_samplers(s); i++)
+		rings_join(sampler_rings(session_sampler(s, 0)),
+			   sampler_rings(session_sampler(s, i)), SAMPLER_STACKS);
 	choose_tasks(c);
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)
@@ -304,6 +303,35 @@ int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64
 	c->until = since_ns;
 	choose_tasks(c);
 	return capture_state(c, err) ?: rings_drain(copy, UINT64_MAX, put_batch, c, err);
+}
+
+int capture_slice(struct capture *c, bool last, struct err *err)
+{
+	struct session_slice s;
+	int ret = session_slice_end(c->session, last, &s, err);
+	const struct trace_event ev = { .kind = TRACE_SLICE,
+					.time = c->until,
+					.slice = { .of = s.of,
+						   .start = s.start_ns,
+						   .end = s.end_ns,
+						   .ops = s.ops,
+						   .tags = s.tags,
+						   .period = s.period } };
+
+	if (ret <= 0)
+		return ret;
+	if (!last)
+		capture_strata(c);
+	return output_event(c->output, &ev, err);
+}
+
+void capture_strata(struct capture *c)
+{
+	if (session_strata_reach(c->session)) {
+		const struct session_slice now = session_slice_now(c->session);
+
+		output_slice(c->output, now.of, now.start_ns);
+	}
 }
 
 void capture_close(struct capture *c)

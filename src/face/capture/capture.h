@@ -32,12 +32,18 @@ struct capture {
 };
 
 /*
- * Start collecting events other than samples. @s is open and outlives the capture, which takes the
- * samples of its first @n_events events. @data: also mappings of non-executable memory. Return: 0 or
- * a negative errno with @err; call capture_close() in either case.
+ * Start collecting events other than samples. @s is open and outlives the capture. @data: also mappings
+ * of non-executable memory. Return: 0 or a negative errno with @err; call capture_close() in either case.
  */
-int capture_begin(struct capture *c, struct session *s, unsigned int n_events, bool data,
-		  struct err *err);
+int capture_begin(struct capture *c, struct session *s, bool data, struct err *err);
+
+/*
+ * With strata, else they do nothing. _strata(): after session_start(). _slice(): end the slice when it
+ * is due, or with @last after session_stop(), and write it; before capture_drain() of its samples.
+ * Return: 0 or a negative errno with @err.
+ */
+void capture_strata(struct capture *c);
+int capture_slice(struct capture *c, bool last, struct err *err);
 
 /*
  * Write the existing state, with the time of the last event; changes since then are written twice,

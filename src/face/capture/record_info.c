@@ -175,6 +175,21 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct se
 	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
+void record_strata(struct trace_info *info, struct trace_pmu pmu[STRATUM_N],
+		   const struct session *s)
+{
+	struct trace_pmu *miss = &pmu[STRATUM_MISS];
+
+	if (!session_strata_reach(s))
+		return;
+	pmu[STRATUM_FULL].reach = session_strata_reach(s);
+	*miss = pmu[STRATUM_FULL];
+	snprintf(miss->name, sizeof(miss->name), "%.127s", session_event(s, 0)->miss_text);
+	miss->filtered = true;
+	miss->period = 0; /* each slice has its own */
+	info->n_pmus = STRATUM_N;
+}
+
 void record_topology(struct trace_info *info, struct trace_topology *topology,
 		     struct memory_range *memory)
 {

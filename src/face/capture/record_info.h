@@ -16,6 +16,10 @@ void record_command(struct trace_info *info, int argc, char **argv);
 void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct session *s,
 		 unsigned int n_events);
 
+/* After that, of a session with strata: the event of the miss stratum, too. */
+void record_strata(struct trace_info *info, struct trace_pmu pmu[STRATUM_N],
+		   const struct session *s);
+
 /* The topology of this machine, and its MEMORY_RANGES @memory nodes; @info points to both. */
 void record_topology(struct trace_info *info, struct trace_topology *topology,
 		     struct memory_range *memory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record_output.h"
 
+#include "base/array.h"
 #include "base/output_file.h"
 #include "live_names.h"
 #include "recording/recording.h"
@@ -9,6 +10,9 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Slices that samples to come may belong to: more than the second that a drain may wait. */
+#define SLICES 64
 
 struct output {
 	struct output_opts opts;
@@ -19,7 +23,14 @@ struct output {
 	struct recording *recording; /* OUTPUT_RECORDING */
 	FILE *text;		     /* the others */
 	unsigned char *stacks;	     /* bitmap of call chain ids in the file */
-	__u64 records, fetches;
+	__u64 records, second;
+	struct {
+		__u64 since;
+		__u8 of;
+	} slices[SLICES]; /* slice n is at n % SLICES */
+	__u64 n_slices;	  /* 0: no strata */
+	__u8 *strata;	  /* of the records of a batch */
+	size_t strata_room;
 	__u64 text_bytes;   /* of this file */
 	__u64 closed_bytes; /* of previous files */
 	int failed;
@@ -90,7 +101,7 @@ static int begin(struct output *o, struct err *err)
 		return o->fd;
 	if (o->fd < 0)
 		return err_set(err, -errno, "cannot write to standard output: %s", strerror(errno));
-	o->records = o->fetches = o->text_bytes = 0;
+	o->records = o->second = o->text_bytes = 0;
 	memset(o->stacks, 0, RECORDING_STACK_KEYS / 8);
 	if (o->opts.format == OUTPUT_RECORDING) {
 		ro.fd = o->fd;
@@ -104,7 +115,7 @@ static int begin(struct output *o, struct err *err)
 		out_of_memory();
 	setvbuf(o->text, NULL, _IOFBF, 1 << 16);
 	if (o->opts.format == OUTPUT_CSV)
-		sample_print_head(o->text, SAMPLE_CSV, !o->opts.info->pmu[0].op);
+		sample_print_head(o->text, SAMPLE_CSV, o->opts.info, !o->opts.info->pmu[0].op);
 	return 0;
 }
 
@@ -179,10 +190,41 @@ static int print_samples(struct output *o, const struct record_batch *batch, str
 	return ferror(o->text) ? flush_text(o, err) : 0;
 }
 
+void output_slice(struct output *o, enum stratum of, __u64 since)
+{
+	const __u64 at = o->n_slices++ % SLICES;
+
+	o->slices[at].since = since;
+	o->slices[at].of = of;
+}
+
+/* Only one stratum samples at a time, so the time of a sample says which. */
+static __u8 stratum_at(const struct output *o, __u64 time)
+{
+	__u64 n = o->n_slices - 1;
+
+	while (n && n + SLICES > o->n_slices && o->slices[n % SLICES].since > time)
+		n--;
+	return o->slices[n % SLICES].of;
+}
+
+static void add_strata(struct output *o, const struct record_batch *batch)
+{
+	array_reserve(o->strata, o->strata_room, batch->n);
+	for (size_t i = 0; i < batch->n; i++) {
+		o->strata[i] =
+			stratum_at(o, batch->raw ? batch->raw[i].time : batch->records[i].time);
+		o->second += o->strata[i] == STRATUM_MISS;
+	}
+	recording_strata(o->recording, o->strata);
+}
+
 int output_samples(struct output *o, const struct record_batch *batch, struct err *err)
 {
 	int ret;
 
+	if (o->n_slices && o->recording)
+		add_strata(o, batch);
 	if (!o->text)
 		recording_copies(o->recording, batch->copies, batch->copy_stride);
 	if (o->text)
@@ -195,7 +237,7 @@ int output_samples(struct output *o, const struct record_batch *batch, struct er
 		return fail(o, ret, err);
 	o->records += batch->n;
 	for (size_t i = 0; i < batch->n; i++)
-		o->fetches +=
+		o->second +=
 			batch->raw ? batch->raw[i].fetch : ibs_record_is_fetch(&batch->records[i]);
 	return 0;
 }
@@ -254,9 +296,9 @@ __u64 output_records(const struct output *o)
 	return o->records;
 }
 
-__u64 output_fetches(const struct output *o)
+__u64 output_second(const struct output *o)
 {
-	return o->fetches;
+	return o->second;
 }
 
 static void close_file(struct output *o)
@@ -329,5 +371,6 @@ void output_close(struct output *o)
 	close_file(o);
 	live_names_free(o->names);
 	free(o->stacks);
+	free(o->strata);
 	free(o);
 }

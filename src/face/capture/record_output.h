@@ -60,7 +60,10 @@ int output_flush(struct output *o, const struct ledger *ledgers, struct err *err
 __u64 output_bytes(const struct output *o);	  /* of this file */
 __u64 output_total_bytes(const struct output *o); /* of all */
 __u64 output_records(const struct output *o);	  /* in this file */
-__u64 output_fetches(const struct output *o);	  /* of which ibs_fetch records */
+__u64 output_second(const struct output *o); /* of which of ibs_fetch, or of the miss stratum */
+
+/* Of strata: samples after @since, which is later than all that was written, are of this one. */
+void output_slice(struct output *o, enum stratum of, __u64 since);
 
 /**
  * output_rotate() - finish this file and start the next

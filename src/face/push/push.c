@@ -372,7 +372,7 @@ static int begin(struct push *p, struct err *err)
 	if (p->period)
 		p->pmu.period = p->period;
 	record_topology(&p->info, &p->topology, p->memory);
-	ret = capture_begin(&p->capture, s, 1, false, err);
+	ret = capture_begin(&p->capture, s, false, err);
 	if (ret)
 		return ret;
 	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);

@@ -106,8 +106,6 @@ static void print_pmu(FILE *f, const struct pmu_state *pmu)
 			100.0 * pmu->running_ns / pmu->enabled_ns);
 }
 
-static const char *const stratum_names[STRATUM_N] = { "full", "miss" };
-
 /* Below the ledger, which is the sum: those of the strata. */
 static void print_strata(FILE *f, const struct strata_report *r)
 {
@@ -116,7 +114,7 @@ static void print_strata(FILE *f, const struct strata_report *r)
 	for (enum stratum of = 0; of < STRATUM_N; of++) {
 		const struct strata_slice s = strata_total(&r->design, of);
 
-		fprintf(f, "%s stratum, %.0f %% of the time, %s, period %llu: ", stratum_names[of],
+		fprintf(f, "%s stratum, %.0f %% of the time, %s, period %llu: ", stratum_name(of),
 			all.seconds > 0 ? 100 * s.seconds / all.seconds : 0, r->event[of],
 			r->period[of]);
 		ledger_print(f, &r->ledger[of]);
@@ -381,7 +379,7 @@ static void put_strata(struct json_writer *w, const struct strata_report *r)
 		const struct strata_slice s = strata_total(&r->design, of);
 
 		json_begin_object(w, NULL);
-		json_put_text(w, "name", stratum_names[of]);
+		json_put_text(w, "name", stratum_name(of));
 		json_put_text(w, "event", r->event[of]);
 		json_put_u64(w, "period", r->period[of]);
 		json_put_u64(w, "slices", strata_slices(&r->design, of));

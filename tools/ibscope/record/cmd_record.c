@@ -70,7 +70,7 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 	if (r->out.rotate && output_to_stdout(&r->out))
 		return err_set(err, -EINVAL,
 			       "--rotate: cannot rotate standard output; give a file with -o");
-	return 0;
+	return r->sampling.strata ? record_check_strata(r, err) : 0;
 }
 
 /* --- signals: the first one ends recording cleanly, the second one at once */
@@ -154,26 +154,33 @@ static const struct session_event *event(const struct record *r, unsigned int n)
 	return session_event(r->session, n);
 }
 
-/* Records of one event in the open file. */
-static __u64 written(const struct record *r, unsigned int n)
+/* Is it the sampler of ibs_fetch, or of the miss stratum? */
+static bool is_second(const struct record *r, unsigned int n)
 {
-	__u64 fetches = output_fetches(r->capture.output);
-
-	return event_of_fetch(event(r, n)->spec) ? fetches
-						 : output_records(r->capture.output) - fetches;
+	return session_strata_reach(r->session) ? n == STRATUM_MISS
+						: event_of_fetch(event(r, n)->spec);
 }
 
-/* The ledger of one event for the open file, where forwarded means written to that file. */
+/* Records of one sampler in the open file. */
+static __u64 written(const struct record *r, unsigned int n)
+{
+	__u64 second = output_second(r->capture.output);
+
+	return is_second(r, n) ? second : output_records(r->capture.output) - second;
+}
+
+/* The ledger of one sampler for the open file, where forwarded means written to that file. */
 static int event_ledger(struct record *r, unsigned int n, struct ledger *out, struct err *err)
 {
 	struct snapshot snap = {}; /* records have no groups */
-	int ret = sampler_ledger(event(r, n)->sampler, &snap.ledger, &snap.pmu, err);
+	int ret = sampler_ledger(session_sampler(r->session, n), &snap.ledger, &snap.pmu, err);
 	__u64 records = written(r, n);
 
 	if (ret)
 		return ret;
 	*out = snap.ledger;
-	session_warn(r->session, n, &snap);
+	if (n < r->sampling.n_events)
+		session_warn(r->session, n, &snap);
 	ledger_add(out, &r->filed[n], -1);
 	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - records;
 	out->outcome[IBS_OUTCOME_FORWARDED] = records;
@@ -185,7 +192,7 @@ static int file_ledgers(struct record *r, struct ledger *out, struct err *err)
 {
 	int ret = 0;
 
-	for (unsigned int i = 0; !ret && i < r->sampling.n_events; i++)
+	for (unsigned int i = 0; !ret && i < session_samplers(r->session); i++)
 		ret = event_ledger(r, i, &out[i], err);
 	return ret;
 }
@@ -196,7 +203,7 @@ static struct ledger all_events(const struct record *r, const struct ledger *fil
 	struct ledger all = file[0];
 
 	ledger_add(&all, &r->filed[0], 1);
-	for (unsigned int i = 1; i < r->sampling.n_events; i++) {
+	for (unsigned int i = 1; i < session_samplers(r->session); i++) {
 		ledger_add(&all, &file[i], 1);
 		ledger_add(&all, &r->filed[i], 1);
 	}
@@ -211,7 +218,7 @@ static int rotate(struct record *r, struct err *err)
 	ret = ret ?: output_rotate(r->capture.output, l, err);
 	if (ret)
 		return ret;
-	for (unsigned int i = 0; i < r->sampling.n_events; i++)
+	for (unsigned int i = 0; i < session_samplers(r->session); i++)
 		ledger_add(&r->filed[i], &l[i], 1);
 	return put_state(r, err);
 }
@@ -238,11 +245,15 @@ static void show_progress(struct record *r, const struct ledger *all)
 
 static void print_ledger(const struct record *r, unsigned int n, const struct ledger *file)
 {
-	const bool named = r->sampling.n_events > 1;
+	const bool strata = session_strata_reach(r->session), named = r->sampling.n_events > 1;
 	struct ledger all = *file;
 
 	ledger_add(&all, &r->filed[n], 1);
-	fprintf(stderr, "ibscope: %s%s", named ? event(r, n)->spec->pmu : "", named ? ": " : "");
+	if (strata)
+		fprintf(stderr, "ibscope: %s stratum: ", stratum_name(n));
+	else
+		fprintf(stderr, "ibscope: %s%s", named ? event(r, n)->spec->pmu : "",
+			named ? ": " : "");
 	ledger_print(stderr, &all);
 	fputc('\n', stderr);
 }
@@ -272,7 +283,7 @@ static void summary(struct record *r, const struct ledger *l)
 		 TEXT_COUNT(all.outcome[IBS_OUTCOME_FORWARDED]), now_s() - r->started,
 		 output_total_bytes(r->capture.output) / 1048576.0, output_name(r->capture.output),
 		 r->out.rotate && r->filed[0].seen ? " and the files before it" : "");
-	for (unsigned int i = 0; i < r->sampling.n_events; i++)
+	for (unsigned int i = 0; i < session_samplers(r->session); i++)
 		print_ledger(r, i, &l[i]);
 	if (lost) {
 		trace_lost_text(&r->info, lost, text, sizeof(text));
@@ -328,6 +339,7 @@ static int full(struct record *r, bool *is_full, struct err *err)
 /* Wait until there is something to write, or until @deadline. */
 static void wait_for_records(struct record *r, double deadline, const sigset_t *open)
 {
+	const unsigned int samplers = session_samplers(r->session);
 	struct pollfd fds[4 + SESSION_EVENTS] = {
 		{ .fd = sideband_fd(r->capture.sideband), .events = POLLIN },
 		{ .fd = session_fd(r->session), .events = POLLIN },
@@ -339,10 +351,11 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 	double wait = fmin(delay, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
-	for (unsigned int i = 0; i < r->sampling.n_events; i++)
-		fds[4 + i] = (struct pollfd){ .fd = rings_fd(sampler_rings(event(r, i)->sampler)),
+	for (unsigned int i = 0; i < samplers; i++)
+		fds[4 + i] = (struct pollfd){ .fd = rings_fd(sampler_rings(
+						      session_sampler(r->session, i))),
 					      .events = POLLIN };
-	ppoll(fds, 4 + r->sampling.n_events, &t, open);
+	ppoll(fds, 4 + samplers, &t, open);
 }
 
 /*
@@ -363,8 +376,12 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	int ret = 0;
 
 	while (!ret && !interrupted && now_s() < end && !commands_ended(r)) {
-		wait_for_records(r, fmin(end, fmin(next_tick, r->follow_at)), open);
-		ret = put_all(r, false, err);
+		wait_for_records(r,
+				 fmin(fmin(end, session_slice_due(r->session)),
+				      fmin(next_tick, r->follow_at)),
+				 open);
+		ret = capture_slice(&r->capture, false, err);
+		ret = ret ?: put_all(r, false, err);
 		ret = ret ?: record_ended_ranks(r, err);
 		if (!ret && now_s() >= next_tick) {
 			session_tick(r->session);
@@ -389,6 +406,8 @@ static int end(struct record *r, int ret, struct err *err)
 	int ret2;
 
 	session_stop(r->session);
+	if (!ret)
+		ret = capture_slice(&r->capture, true, err);
 	if (!ret)
 		ret = put_all(r, true, err);
 	ret = ret ?: record_ended_ranks(r, err);
@@ -415,7 +434,7 @@ static int check_complete(struct record *r, unsigned int event_n, struct err *er
 {
 	__u64 n = r->filed[event_n].outcome[IBS_OUTCOME_FORWARDED] + written(r, event_n);
 	struct snapshot snap;
-	int ret = sampler_snapshot(event(r, event_n)->sampler, &snap, err);
+	int ret = sampler_snapshot(session_sampler(r->session, event_n), &snap, err);
 
 	if (ret)
 		return ret;
@@ -443,12 +462,12 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	/* on busy CPUs the rings would fill up before we run; our own work is small */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, r->pmu, r->session, r->sampling.n_events);
+	record_strata(&r->info, r->pmu, r->session);
 	r->info.job_ranks = r->rank.ranks;
 	snprintf(r->info.job, sizeof(r->info.job), "%s", r->rank.job);
 	record_topology(&r->info, &r->topology, r->memory);
 	r->out.info = &r->info;
-	ret = capture_begin(&r->capture, r->session, r->sampling.n_events,
-			    !r->code_maps && samples_data(&r->info), err);
+	ret = capture_begin(&r->capture, r->session, !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
 	record_regions_begin(r);
@@ -461,12 +480,13 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	ret = put_state(r, err);
 	/* while we read the state, others fill the buffers that the first events of the command need */
 	ret = ret ?: put_all(r, false, err);
-	ret = ret ?: session_start(r->session, err);
+	ret = ret ?: session_slices_start(r->session, err) ?: session_start(r->session, err);
 	if (ret) {
 		output_cancel(r->capture.output);
 		r->capture.output = NULL;
 		return ret;
 	}
+	capture_strata(&r->capture);
 	measured = session_command(r->session);
 	if (r->meeting)
 		rank_meeting_start(r->meeting);
@@ -474,7 +494,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	r->progress = status_line_possible() && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
 	ret = end(r, ret, err);
-	for (unsigned int i = 0; !ret && i < r->sampling.n_events; i++)
+	for (unsigned int i = 0; !ret && i < session_samplers(r->session); i++)
 		ret = check_complete(r, i, err);
 	return ret;
 }

@@ -61,6 +61,20 @@ static int set_max_loss(void *ctx, const char *arg, struct err *err)
 	return num_parse_percent("--max-loss", arg, 0, 100, &r->max_loss, err);
 }
 
+int record_check_strata(const struct record *r, struct err *err)
+{
+	if (r->out.format != OUTPUT_RECORDING)
+		return err_set(err, -EINVAL,
+			       "--strata: lines of text have no weights; record to a file");
+	if (r->sampling.n_events == 2)
+		return err_set(err, -EINVAL, "--strata: works with one event");
+	if (r->out.rotate)
+		return err_set(err, -EINVAL,
+			       "--strata and --rotate exclude each other: the files would share "
+			       "slices of time, which give samples their weights");
+	return 0;
+}
+
 /* clang-format off: a row is a row */
 const struct option_row record_options[] = {
 	{ "output", 'o', "FILE",
@@ -93,6 +107,11 @@ const struct option_row record_options[] = {
 	  "record the slab cache of kernel data, for `ibscope report --by slab,type,field` (Linux "
 	  "6.13)",
 	  OPTION_FLAG(struct record, sampling.sampler.slabs) },
+	{ "strata", 0, STRATA_OPTION_CHOICES,
+	  "alternate between all ops and, at a shorter period, only those that miss the L3; "
+	  "readers "
+	  "use the weights of both; auto: where the machine can; default off",
+	  OPTION_CHOICE(struct record, sampling.strata, "choice", strata_option_name, 3) },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
 	  "heaps, stacks and data files stay unnamed",

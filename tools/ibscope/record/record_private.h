@@ -81,6 +81,9 @@ int record_regions_prepare(struct record *r, struct err *err);
 /* Start to collect regions of our command and of other ranks. */
 void record_regions_begin(struct record *r);
 
+/* Do other options go with --strata? Return: 0 or -EINVAL with @err. */
+int record_check_strata(const struct record *r, struct err *err);
+
 /* Their context is a struct record. */
 extern const struct option_row record_options[];
 extern const size_t record_n_options;

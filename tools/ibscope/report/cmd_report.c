@@ -324,6 +324,7 @@ static void print_below(struct report_cmd *c, const struct report_table *t, FILE
 		fprintf(lines, "%s\n", text);
 	if (c->accessors)
 		report_layout_print(lines, c->accessors);
+	report_print_strata(lines, &c->in.head, t);
 	xmemclose(lines);
 	format_lines(f, c->view.format, below);
 	free(below);
@@ -474,7 +475,9 @@ static int report(int argc, char **argv, bool numa)
 {
 	struct option_row own[REPORT_OPTIONS_MAX], view[VIEW_OPTIONS_MAX];
 	struct report_cmd c = { .numa = numa,
-				.in.input = { .takes_several = true, .takes_fetch = !numa },
+				.in.input = { .takes_several = true,
+					      .takes_fetch = !numa,
+					      .strata = RECORDED_WEIGHTS },
 				.view.sort = TABLE_CYCLES };
 	const struct recorded_command command = {
 		.sampling = &c.sampling,

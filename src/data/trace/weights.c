@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "weights.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+/*
+ * Slices whose samples are weighed together: as many as hist has in an interval of a second. In fewer, chance decides how
+ * much each stratum saw; in more, the load changes.
+ */
+#define WINDOW_SLICES 24
+
+_Static_assert(2 * WINDOW_SLICES <= STRATA_SLICES, "a window has up to twice as many slices");
+
+void trace_weights_add(struct trace_weights *w, const struct trace_slice *slice)
+{
+	array_reserve(w->slice, w->room, w->n + 1);
+	w->slice[w->n++] = *slice;
+}
+
+/* Weigh the slices [from, to). */
+static void weigh(struct trace_weights *w, size_t from, size_t to)
+{
+	struct strata_design d = { .n = to - from };
+
+	for (size_t i = from; i < to; i++)
+		d.slice[i - from] = w->slice[i].counts;
+	/* if nothing is known of ops that the filter drops, a sum would lack them */
+	if (!(strata_total(&d, STRATUM_FULL).tags > 0))
+		return;
+	for (size_t i = from; i < to; i++)
+		for (int reach = 0; reach < 2; reach++)
+			w->slice[i].weight[reach] = strata_slice_weight(&d, i - from, reach);
+}
+
+static int compare_slices(const void *a, const void *b)
+{
+	const struct trace_slice *x = a, *y = b;
+
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+void trace_weights_end(struct trace_weights *w)
+{
+	const size_t windows = w->n / WINDOW_SLICES ?: 1;
+
+	if (!w->n)
+		return;
+	qsort(w->slice, w->n, sizeof(*w->slice), compare_slices);
+	for (size_t i = 0; i < windows; i++)
+		weigh(w, i * w->n / windows, (i + 1) * w->n / windows);
+}
+
+void trace_weights_free(struct trace_weights *w)
+{
+	free(w->slice);
+	*w = (struct trace_weights){};
+}
+
+/* The first slice that has not ended at @time; after the last one, n - 1. */
+static size_t slice_at(struct trace_weights *w, __u64 time)
+{
+	size_t low = 0, high = w->n - 1;
+
+	if (w->slice[w->last].end >= time && (!w->last || w->slice[w->last - 1].end < time))
+		return w->last;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (w->slice[middle].end < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return w->last = low;
+}
+
+double trace_weights_at(struct trace_weights *w, unsigned int stratum, __u64 time, bool reach)
+{
+	size_t at;
+
+	if (!w->n)
+		return 0;
+	/* of a slice that was lost, or not ended when the file was cut, the last one of its stratum tells most */
+	for (at = slice_at(w, time); at && w->slice[at].counts.of != stratum;)
+		at--;
+	return w->slice[at].counts.of == stratum ? w->slice[at].weight[reach] : 0;
+}
