@@ -12,14 +12,20 @@
 
 struct chain_link {
 	__u64 time;
-	__u32 value, before, further, depth; /* the first one has itself before it */
+	__u32 value, depth;
+	__u32 before, further; /* the first one has itself before it */
+	__u32 after;	       /* the last one has itself after it */
 };
 
 /* The zero value is empty. */
 struct chains {
-	struct u64_map last; /* link, by key */
+	struct u64_map chain_of; /* by key */
+	struct chain {
+		__u32 last;
+		__u32 found; /* by the last search: the next one is often for the same or the next time */
+	} * chains;
 	struct chain_link *links;
-	size_t n, room;
+	size_t n, room, n_chains, chains_room;
 };
 
 /* @time: not before that of the last link of @key */
@@ -29,7 +35,7 @@ void chains_add(struct chains *c, __u64 key, __u64 time, __u32 value);
 __u32 chains_last(const struct chains *c, __u64 key);
 
 /* *value: of the last link up to a time, or CHAIN_NONE. Return: whether the key has any. */
-bool chains_at(const struct chains *c, __u64 key, __u64 time, __u32 *value);
+bool chains_at(struct chains *c, __u64 key, __u64 time, __u32 *value);
 
 void chains_free(struct chains *c);
 

@@ -184,7 +184,7 @@ static __u64 end_of(__u64 addr, __u64 size)
 }
 
 /* The piece that a process has, or inherits, at a time; PIECE_NONE if it has none, or a hole. */
-static __u32 find_piece(const struct heap *h, __u32 p, enum layer layer, __u64 addr, __u64 time)
+static __u32 find_piece(struct heap *h, __u32 p, enum layer layer, __u64 addr, __u64 time)
 {
 	while (p != NONE) {
 		const struct process *it = &h->processes[p];
@@ -317,7 +317,7 @@ static int compare_events(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : 1;
 }
 
-/* Queries apply the events first, which changes nothing visible: hence the cast. */
+/* Queries apply the events first, and note what they found, which changes nothing visible: hence the cast. */
 static struct heap *apply(const struct heap *asked)
 {
 	struct heap *h = (struct heap *)asked;
@@ -340,7 +340,7 @@ static struct heap *apply(const struct heap *asked)
 
 bool heap_find(const struct heap *asked, __u32 tgid, __u64 addr, __u64 time, struct heap_block *out)
 {
-	const struct heap *h = apply(asked);
+	struct heap *h = apply(asked);
 	const __u64 at = time && h->has_times ? time : PIECE_LIVE - 1;
 	__u32 p, i = PIECE_NONE;
 

@@ -43,7 +43,7 @@ static void add_to_block(struct pieces *p, __u32 i, unsigned int level, __u64 bl
 	chains_add(&p->chains, key, it->from, i);
 }
 
-__u32 pieces_find(const struct pieces *p, __u32 space, __u64 addr, __u64 time)
+__u32 pieces_find(struct pieces *p, __u32 space, __u64 addr, __u64 time)
 {
 	for (unsigned int level = 0; level < LEVELS; level++) {
 		const __u64 block = addr >> level_bits(level);

@@ -53,7 +53,7 @@ void pieces_end(struct pieces *p, __u32 piece, __u64 time);
 __u32 pieces_below(const struct pieces *p, __u32 space, __u64 addr);
 
 /* The piece that had an address at a time, or PIECE_NONE. */
-__u32 pieces_find(const struct pieces *p, __u32 space, __u64 addr, __u64 time);
+__u32 pieces_find(struct pieces *p, __u32 space, __u64 addr, __u64 time);
 
 void pieces_free(struct pieces *p);
 
