@@ -93,6 +93,19 @@ class Allocations(unittest.TestCase):
         p = run('diff', file, file, '--by', 'allocation')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
 
+    def test_lines(self):
+        """c2c names the allocation of a hot line, and where in it the line is."""
+        file = os.path.join(self.dir.name, 'share.ibs')
+        subprocess.run([MAKE, file, 'share'], check=True)
+        text = run('c2c', file).stdout
+        self.assertRegex(text, r'^1 falsely shared line: memory from make_table make_heap\.c:\d+, bytes 0 and 8, ')
+        line = json.loads(run('c2c', file, '--json').stdout)['lines'][0]
+        site = line['variables'][0]['name']
+        self.assertRegex(site, r'^make_table make_heap\.c:\d+$')
+        self.assertEqual([s['variables'][0]['name'] for s in line['slots'][:2]], [f'{site} + 64', f'{site} + 72'])
+        detail = run('c2c', file, '--line', line['line']).stdout
+        self.assertRegex(detail, rf'(?m)^in        4,160 bytes from {re.escape(site)} \+ 0x40, allocated by thread \d+$')
+
     def test_none(self):
         bare = os.path.join(self.dir.name, 'none.ibs')
         subprocess.run([MAKE, bare, 'none'], check=True)

@@ -140,7 +140,7 @@ static int run(void *cmd)
 	struct err err = { "" };
 	int ret;
 
-	c->in.places = c->in.places_last = true;
+	c->in.heap = c->in.places = c->in.places_last = true;
 	c->print.file = recorded_again(&c->in.input);
 	ret = recorded_start(&c->in, &c->sampling, true, true, &err);
 	c->print.metric = c->sampling.event[0].metric;

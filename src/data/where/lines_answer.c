@@ -2,6 +2,7 @@
 /* The sentences above the table of lines: what is shared, and what that costs. */
 #include "lines_rows.h"
 
+#include "heap/heap_blocks.h"
 #include "base/utf8.h"
 #include "base/text.h"
 
@@ -40,10 +41,14 @@ static const char *variable_of(struct line_rows *rows, const struct line *l)
 	return name;
 }
 
-/* ": `counters`, fields `hits` and `misses`"; bytes where the fields are not known. */
+/*
+ * ": `counters`, fields `hits` and `misses`", ": memory from make_table table.c:31, bytes 0 and 8": bytes where the fields
+ * are not known.
+ */
 static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	const char *name[FIELDS_MAX], *variable = variable_of(rows, l);
+	const char *name[FIELDS_MAX], *variable = variable_of(rows, l), *site, *quote;
+	const bool allocated = line_namer_block(&rows->namer, l, &(struct heap_block){ 0 }, &site);
 	unsigned int at[FIELDS_MAX], n = 0, known = 0;
 
 	for (unsigned int s = 0; s < LINE_SLOTS && n < FIELDS_MAX; s++) {
@@ -55,10 +60,10 @@ static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
 		known += name[n] != NULL;
 		at[n++] = s * SLOT_BYTES;
 	}
-	fputs(": ", f);
-	fputs(variable && *variable != '[' ? "`" : "", f);
+	quote = variable && *variable != '[' && !allocated ? "`" : "";
+	fprintf(f, ": %s%s", allocated ? "memory from " : "", quote);
 	utf8_put(f, variable ?: "memory without a name");
-	fputs(variable && *variable != '[' ? "`" : "", f);
+	fputs(quote, f);
 	if (n)
 		fprintf(f, ", %s%s ", known == n ? "field" : "byte", n > 1 ? "s" : "");
 	for (unsigned int i = 0; i < n; i++) {

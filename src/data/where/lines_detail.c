@@ -2,6 +2,9 @@
 /* One line: which bytes are accessed, and by which threads. */
 #include "lines_rows.h"
 
+#include "heap/heap_blocks.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "base/u64_map.h"
 
 #define OTHERS_MAX 4   /* virtual addresses that are named */
@@ -210,6 +213,26 @@ static void print_slots(FILE *f, const struct line_rows *rows, const struct line
 	      f);
 }
 
+/* "in 4,160 bytes from make_table table.c:31 + 0x40" */
+static void print_allocation(FILE *f, struct line_rows *rows, const struct line *l)
+{
+	struct heap_block b;
+	const char *site;
+	__u64 first = ~0ull;
+
+	if (!line_namer_block(&rows->namer, l, &b, &site))
+		return;
+	for (size_t i = 0; i < l->n_access; i++)
+		if (l->access[i].addr - b.addr < b.size && l->access[i].addr < first)
+			first = l->access[i].addr;
+	first = (first & ~(__u64)(LINE_BYTES - 1)) < b.addr ? b.addr
+							    : first & ~(__u64)(LINE_BYTES - 1);
+	fprintf(f, "in        %s bytes from ", TEXT_COUNT(b.size));
+	utf8_put(f, site);
+	fprintf(f, " + 0x%llx, allocated by thread %u\n", (unsigned long long)(first - b.addr),
+		b.tid);
+}
+
 static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 {
 	line_rows_head(f, rows);
@@ -219,6 +242,7 @@ static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 		l->physical ? "physical" : "virtual", l->moved ? "; its page moved" : "");
 	if (l->physical)
 		print_virtual(f, l);
+	print_allocation(f, rows, l);
 	fprintf(f, "verdict   %s%s\n", l->likely ? "likely " : "", line_verdict_name(l->verdict));
 	line_rows_advice(f, rows, l, "advice    ", 10);
 	print_offsets(f);

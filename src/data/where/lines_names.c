@@ -2,6 +2,7 @@
 #include "lines_names.h"
 
 #include "cgroup/container.h"
+#include "heap/heap_blocks.h"
 #include "report/report.h"
 
 #include <stdio.h>
@@ -29,18 +30,60 @@ void line_namer_place(const struct line_namer *n, const struct line_access *a,
 		symbols_data(n->symbols, n->tasks, a->tgid, a->addr, a->first, out);
 }
 
+/* Blocks with one stack have one site, as long as the maps of their process are the same. */
+static const char *site_of(struct line_namer *n, const struct heap_block *b)
+{
+	const __u64 key = words_hash(
+		(const __u64[]){ (uintptr_t)b->stack, tasks_maps(n->tasks, b->tgid, b->time) }, 2);
+	__u32 i = u64_map_get(&n->sites, key);
+	char text[REPORT_SITE];
+
+	if (i == U64_MAP_NONE) {
+		report_site(n->symbols, n->tasks, b, text, sizeof(text));
+		i = intern_get(&n->texts, text);
+		u64_map_put(&n->sites, key, i);
+	}
+	return intern_text(&n->texts, i);
+}
+
+static const char *allocation_of(struct line_namer *n, const struct line_access *a,
+				 struct data_place *place, struct heap_block *b)
+{
+	line_namer_place(n, a, place);
+	return report_block(n->tasks, a->tgid, a->addr, a->first, place, b) ? site_of(n, b) : NULL;
+}
+
+bool line_namer_block(struct line_namer *n, const struct line *l, struct heap_block *out,
+		      const char **site)
+{
+	const struct line_access *most = NULL;
+	struct data_place place;
+
+	for (size_t i = 0; i < l->n_access; i++)
+		if (!most || l->access[i].samples > most->samples)
+			most = &l->access[i];
+	*site = most ? allocation_of(n, most, &place, out) : NULL;
+	return *site;
+}
+
 static const char *variable_of(struct line_namer *n, const struct line_access *a, bool field,
 			       const char **mangled)
 {
-	struct data_place place;
 	char buf[4096], with[4096 + 32];
-	const char *name;
+	struct data_place place;
+	struct heap_block b;
+	const char *name = allocation_of(n, a, &place, &b);
+	const bool allocated = name;
 
-	line_namer_place(n, a, &place);
-	name = data_place_label(&place, buf, sizeof(buf));
-	*mangled = place.mangled;
+	if (allocated) {
+		place.has_offset = true;
+		place.offset = a->addr - b.addr;
+	} else {
+		name = data_place_label(&place, buf, sizeof(buf));
+		*mangled = place.mangled;
+	}
 	if (name && field && place.has_offset && place.offset) {
-		snprintf(with, sizeof(with), "%.4000s+%llu", name,
+		snprintf(with, sizeof(with), allocated ? "%.4000s + %llu" : "%.4000s+%llu", name,
 			 (unsigned long long)place.offset);
 		name = with;
 	}
@@ -113,6 +156,7 @@ void line_namer_free(struct line_namer *n)
 {
 	intern_free(&n->texts);
 	u64_map_free(&n->containers);
+	u64_map_free(&n->sites);
 	chain_memo_free(&n->named);
 }
 

@@ -8,7 +8,10 @@
 #include "report/report.h"
 #include "symbols/chain.h"
 
-/* A variable has no offset, a field has: "stats+8". Both are "[heap]" and the like elsewhere. */
+/*
+ * A variable has no offset, a field has: "stats+8". Both are the site of an allocation where one is known, "[heap]" and
+ * the like elsewhere.
+ */
 enum line_name {
 	LINE_FIELD,
 	LINE_FUNCTION,
@@ -33,12 +36,19 @@ struct line_namer {
 	struct symbols *symbols;
 	struct intern texts;
 	struct u64_map containers; /* by cgroup */
+	struct u64_map sites;	   /* of allocations, by stack and maps */
 	struct chain_memo named;   /* code whose function has a name */
 };
 
 /* What lies at the address of an access. */
 void line_namer_place(const struct line_namer *n, const struct line_access *a,
 		      struct data_place *out);
+
+struct heap_block;
+
+/* The allocation that most samples of one access to a line are in, and its site. Return: false if none is known. */
+bool line_namer_block(struct line_namer *n, const struct line *l, struct heap_block *out,
+		      const char **site);
 
 /* How far the function of an access is known. */
 enum code_kind line_namer_code(struct line_namer *n, const struct line_access *a);
