@@ -101,7 +101,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
-all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
+all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so $(O)/libibscope-alloc.so
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
@@ -116,6 +116,13 @@ $(O)/libibscope-%.so: tools/regions/ibscope_%.c include/ibscope/region.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden $(WARN) -Iinclude -Wl,-z,relro,-z,now -o $@ $<
+
+# Walks of stacks begin in it, so it has frame pointers.
+$(O)/libibscope-alloc.so: $(wildcard tools/allocs/*.[ch]) include/ibscope/alloc_file.h include/ibscope/region.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -shared -fvisibility=hidden -fno-omit-frame-pointer -fno-builtin-malloc \
+		-fno-builtin-calloc -ftls-model=initial-exec $(WARN) -Iinclude -Wl,-z,relro,-z,now -o $@ $(filter %.c,$^)
 
 $(lib): $(objs)
 	$(call say,AR,$@)
@@ -196,6 +203,9 @@ $(O)/tests/cli/ibscope_main.o: tools/ibscope/main.c
 $(O)/tests/cli/run_each: $(O)/tests/cli/run_each.o $(O)/tests/cli/ibscope_main.o $(filter-out %/main.o,$(cmds)) $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) $(CMDLIBS)
+
+# Parts of a library that programs load.
+$(O)/tests/unit/test_allocs: $(patsubst %,$(O)/tools/allocs/%.o,cfi live ring)
 
 # A modelled core that judges estimates.
 $(O)/tests/unit/test_exposed $(O)/tests/unit/exposed_errors: $(patsubst %.c,$(O)/%.o,$(wildcard tests/model/*.c))

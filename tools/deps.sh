@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND=noninteractive
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev libcapstone-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libyaml-dev libcrypt-dev libncurses-dev pkg-config openssl'
 test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-jsonschema python3-yaml systemd prometheus groff curl openssl'
 # each is needed by one test, which is skipped without it; some are big
-optional='chromium golang-go nodejs g++ zsh fish python3-pandas python3-matplotlib'
+optional='chromium golang-go nodejs g++ zsh fish python3-pandas python3-matplotlib libjemalloc2'
 mpi='openmpi-bin mpich hwloc-nox python3-pandas r-base-core libomp-dev g++ likwid'
 runtimes='busybox-static docker.io podman containerd runc conmon lxc systemd-container uidmap slirp4netns fuse-overlayfs dbus'
 fuzz='libclang-rt-14-dev'

@@ -42,7 +42,7 @@ for program in ibscope ibscope-exporter; do
 	chmod 644 "$to/lib/systemd/system/$program.service"
 done
 install -D -m 644 -t "$to/include/ibscope" include/ibscope/region.h
-for library in omp markers; do
+for library in omp markers alloc; do
 	[ ! -e "$build/libibscope-$library.so" ] ||
 		install -D -m 644 -t "$to/lib/ibscope" "$build/libibscope-$library.so"
 done

@@ -156,7 +156,7 @@ class HostileNames(unittest.TestCase):
         self.run_it(TEXT, 'c2c', '--live', '--feed', 'stores,caches,walks', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'c2c', '--live', '--line', '100000000', *SIM, '--sim-ops', 'random', '-F', '2000', *option, '2', '1', hostile=False)
-        self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--', 'true')
+        self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--allocs=64', '--', 'true')
         rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
                     OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')
         status, _ = self.start(IBSCOPE, 'record', *SIM, '--per-rank', '-o', self.live + '.%r', '--', 'sleep', '0.2', env=rank)

@@ -159,7 +159,7 @@ static int write_random(struct recording *r, __u64 n, struct err *err)
 						   .callers = -1 };
 		struct trace_event ev;
 		struct ibs_record rec;
-		char buf[600];
+		_Alignas(__u64) char buf[600];
 
 		time += gen_below(&g, 5);
 		gen_event(&g, &ev, buf, sizeof(buf));
@@ -356,6 +356,7 @@ int main(int argc, char **argv)
 	info.n_pmus += fetch == 3;
 	info.pmu += fetch == 1;
 	pmus[0].stacks = !strcmp(how, "stacks") || random || bad;
+	info.alloc_bytes = random ? 4096 : 0;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
 	if (self && !uname(&u))

@@ -16,9 +16,10 @@ static int put_event(const struct trace_event *ev, void *arg, struct err *err)
 /* Time of the next event other than samples. */
 static __u64 next_event(const struct capture *c)
 {
-	__u64 region = regions_peek(c->regions), task = sideband_peek(c->sideband);
+	const __u64 region = regions_peek(c->regions), alloc = allocs_peek(c->allocs);
+	const __u64 task = sideband_peek(c->sideband), ours = region < alloc ? region : alloc;
 
-	return region < task ? region : task;
+	return ours < task ? ours : task;
 }
 
 static int put_events(struct capture *c, __u64 until, struct err *err)
@@ -28,10 +29,14 @@ static int put_events(struct capture *c, __u64 until, struct err *err)
 	int ret = 0;
 
 	while (!ret && (next = next_event(c)) <= until) {
-		if (sideband_peek(c->sideband) > next)
+		if (sideband_peek(c->sideband) == next) {
+			if (!sideband_next(c->sideband, &ev))
+				continue;
+		} else if (regions_peek(c->regions) == next) {
 			regions_next(c->regions, &ev);
-		else if (!sideband_next(c->sideband, &ev))
-			continue;
+		} else {
+			allocs_next(c->allocs, &ev);
+		}
 		if (ev.kind == TRACE_EXIT)
 			regions_forget(c->regions, ev.fork.tid);
 		if (ev.kind == TRACE_COMM && ev.comm.exec)
@@ -286,6 +291,7 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 
 	sideband_refresh(c->sideband);
 	regions_refresh(c->regions, until == UINT64_MAX - 1);
+	allocs_refresh(c->allocs, until == UINT64_MAX - 1);
 	ret = rings_drain(sampler_rings(session_event(c->session, 0)->sampler), until, put_batch, c,
 			  err);
 	ret = ret ?: put_events(c, until, err);

@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_CAPTURE_H
 #define IBSCOPE_CAPTURE_H
 
+#include "allocs.h"
 #include "base/u64_map.h"
 #include "record_output.h"
 #include "regions.h"
@@ -21,6 +22,7 @@ struct capture {
 	struct sideband *sideband;
 	bool data;
 	struct regions *regions; /* the caller's; NULL: none */
+	struct allocs *allocs;	 /* likewise */
 	unsigned int *online;
 	struct u64_map slabs; /* listed caches */
 	__u64 chains_lost;    /* samples whose call chain found no room in the kernel's map */

@@ -274,6 +274,12 @@ bool output_has_cgroup(const struct output *o, __u64 id)
 	return live_names_has_cgroup(o->names, id);
 }
 
+void output_lost_allocs(struct output *o, __u64 n)
+{
+	if (o->recording)
+		recording_lost_allocs(o->recording, n);
+}
+
 int output_flush(struct output *o, const struct ledger *ledgers, struct err *err)
 {
 	int ret = o->text ? flush_text(o, err) : recording_flush(o->recording, ledgers, err);

@@ -54,6 +54,9 @@ int output_event(struct output *o, const struct trace_event *ev, struct err *err
 /* True if the current file has a name of this cgroup. */
 bool output_has_cgroup(const struct output *o, __u64 id);
 
+/* Allocations and frees that could not be recorded so far. */
+void output_lost_allocs(struct output *o, __u64 n);
+
 /* Make the output so far readable after a crash. @ledgers: of this file, one per event. */
 int output_flush(struct output *o, const struct ledger *ledgers, struct err *err);
 

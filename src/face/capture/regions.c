@@ -183,7 +183,7 @@ static void find_new_files(struct regions *r)
 		DIR *d = opendir(r->dirs[i]);
 
 		while (d && (e = readdir(d)))
-			if (*e->d_name != '.')
+			if (*e->d_name >= '0' && *e->d_name <= '9') /* others are of allocs.c */
 				open_file(r, dirfd(d), e->d_name);
 		if (d)
 			closedir(d);

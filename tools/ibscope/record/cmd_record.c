@@ -139,6 +139,7 @@ static int put_all(struct record *r, bool last, struct err *err)
 	block_signals(false, NULL);
 	ret = capture_drain(&r->capture, until, err);
 	block_signals(true, NULL);
+	output_lost_allocs(r->capture.output, allocs_counts(r->capture.allocs).lost);
 	return ret;
 }
 
@@ -298,6 +299,7 @@ static void summary(struct record *r, const struct ledger *l)
 		log_warn("%s records of regions were lost; some samples have a wrong region or "
 			 "none",
 			 TEXT_COUNT(lost));
+	record_allocs_summary(r);
 	suggest(r);
 }
 
@@ -347,7 +349,8 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
 	};
 	struct rings *rings = sampler_rings(event(r, 0)->sampler); /* joined with the others */
-	double delay = fmin(rings_delay_ms(rings) / 1e3, regions_delay_s(r->capture.regions));
+	double own = fmin(regions_delay_s(r->capture.regions), allocs_delay_s(r->capture.allocs));
+	double delay = fmin(rings_delay_ms(rings) / 1e3, own);
 	double wait = fmin(delay, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
@@ -470,6 +473,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	ret = capture_begin(&r->capture, r->session, !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
+	r->info.alloc_bytes = r->alloc_bytes;
 	record_regions_begin(r);
 	r->out.stop = &interrupted;
 	block_signals(false, NULL);
@@ -502,6 +506,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 static void close_record(struct record *r)
 {
 	regions_free(r->capture.regions);
+	allocs_free(r->capture.allocs);
 	regions_dir_remove(r->regions_dir);
 	capture_close(&r->capture);
 	rank_meeting_close(r->meeting);
@@ -580,7 +585,8 @@ int cmd_record(int argc, char **argv)
 		close_record(&r);
 		return ret;
 	}
-	ret = record_regions_prepare(&r, &err);
+	ret = record_allocs_prepare(&r, &err);
+	ret = ret ?: record_regions_prepare(&r, &err);
 	if (ret) {
 		log_error("%s", err.text);
 		close_record(&r);

@@ -6,6 +6,8 @@
 
 #define ROTATE_MAX     10000
 #define DURATION_MAX_S (10000.0 * 86400)
+#define ALLOCS_DEFAULT 4096
+#define ALLOCS_MAX     (1ULL << 40)
 
 static int set_raw(void *ctx, const char *arg, struct err *err)
 {
@@ -52,6 +54,17 @@ static int set_call_graph(void *ctx, const char *arg, struct err *err)
 	to->kernel_stacks = way == 1;
 	to->copy_bytes = copy_bytes;
 	return 0;
+}
+
+static int set_allocs(void *ctx, const char *arg, struct err *err)
+{
+	static const struct size_arg size = { .name = "--allocs", .min = 1, .max = ALLOCS_MAX };
+
+	uint64_t bytes = ALLOCS_DEFAULT;
+	int ret = arg ? num_parse_size(&size, arg, &bytes, err) : 0;
+
+	((struct record *)ctx)->alloc_bytes = bytes;
+	return ret;
 }
 
 static int set_max_loss(void *ctx, const char *arg, struct err *err)
@@ -112,6 +125,11 @@ const struct option_row record_options[] = {
 	  "readers "
 	  "use the weights of both; auto: where the machine can; default off",
 	  OPTION_CHOICE(struct record, sampling.strata, "choice", strata_option_name, 3) },
+	{ "allocs", 0, "[=BYTES]",
+	  "record allocations of at least BYTES (4K) by COMMAND and a sample of smaller ones, with "
+	  "their "
+	  "stacks, for `ibscope report --by allocation`",
+	  set_allocs },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
 	  "heaps, stacks and data files stay unnamed",

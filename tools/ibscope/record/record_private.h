@@ -11,6 +11,7 @@ struct record {
 	struct session *session;
 	struct output_opts out;
 	bool csv, json, per_rank, omp, markers;
+	__u64 alloc_bytes;	      /* record allocations of so many bytes; 0: none */
 	bool code_maps;		      /* record only maps of executable memory */
 	struct mpi_rank rank;	      /* with per_rank */
 	char *rank_path;	      /* out.path with the rank filled in */
@@ -78,11 +79,22 @@ int record_ended_ranks(struct record *r, struct err *err);
 /* Call before starting the command. Return: 0 or a negative errno with @err. */
 int record_regions_prepare(struct record *r, struct err *err);
 
-/* Start to collect regions of our command and of other ranks. */
+/* Start to collect regions, and allocations, of our command and of other ranks. */
 void record_regions_begin(struct record *r);
 
 /* Do other options go with --strata? Return: 0 or -EINVAL with @err. */
 int record_check_strata(const struct record *r, struct err *err);
+
+/* Prepend a library of ours to a list in the environment of the command. Return: 0 or a negative errno with @err. */
+int record_add_library(const char *list, const char *name, struct err *err);
+
+/* --- allocations of the command */
+
+/* Can they be recorded? Call before record_regions_prepare(). Return: 0 or a negative errno with @err. */
+int record_allocs_prepare(struct record *r, struct err *err);
+
+/* Say what was recorded, and what could not be. */
+void record_allocs_summary(const struct record *r);
 
 /* Their context is a struct record. */
 extern const struct option_row record_options[];

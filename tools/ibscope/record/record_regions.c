@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Regions of the command: its own, and those of OpenMP. */
+/* Regions of the command: its own, and those of OpenMP; and where its processes write those and their allocations. */
 #include "record_private.h"
 
 #include <limits.h>
@@ -25,8 +25,7 @@ static int find_library(const char *name, char path[PATH_MAX], struct err *err)
 	return err_set(err, -ENOENT, "cannot find %s in %s or %s../lib/ibscope", name, self, self);
 }
 
-/* Prepend a library to a list in the environment of the command. */
-static int add_library(const char *list, const char *name, struct err *err)
+int record_add_library(const char *list, const char *name, struct err *err)
 {
 	const char *others = getenv(list);
 	char path[PATH_MAX], *all;
@@ -53,17 +52,28 @@ int record_regions_prepare(struct record *r, struct err *err)
 	if (!collects)
 		return 0;
 	if (r->omp)
-		ret = add_library("OMP_TOOL_LIBRARIES", "libibscope-omp.so", err);
+		ret = record_add_library("OMP_TOOL_LIBRARIES", "libibscope-omp.so", err);
 	if (!ret && r->markers)
-		ret = add_library("LD_PRELOAD", "libibscope-markers.so", err);
+		ret = record_add_library("LD_PRELOAD", "libibscope-markers.so", err);
 	if (ret)
 		return ret;
 	ret = regions_dir_new(r->regions_dir);
+	if (ret && r->alloc_bytes)
+		return err_set(err, ret,
+			       "--allocs: cannot make a directory in /dev/shm or /tmp: %s",
+			       strerror(-ret));
 	if (ret)
 		log_warn("regions are not recorded: cannot make a directory in /dev/shm or /tmp: "
 			 "%s",
 			 strerror(-ret));
 	return 0;
+}
+
+static void collect(struct record *r, const char *dir)
+{
+	regions_add(r->capture.regions, dir);
+	if (r->alloc_bytes)
+		allocs_add(r->capture.allocs, dir);
 }
 
 void record_regions_begin(struct record *r)
@@ -76,9 +86,11 @@ void record_regions_begin(struct record *r)
 	if (!*r->regions_dir && !n)
 		return;
 	r->capture.regions = regions_new();
+	if (r->alloc_bytes)
+		r->capture.allocs = allocs_new();
 	if (*r->regions_dir)
-		regions_add(r->capture.regions, r->regions_dir);
+		collect(r, r->regions_dir);
 	for (size_t i = 0; i < n; i++)
 		if (*m[i].regions)
-			regions_add(r->capture.regions, m[i].regions);
+			collect(r, m[i].regions);
 }

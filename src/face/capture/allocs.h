@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Allocations of the command's processes: libibscope-alloc.so, loaded into each of them, writes them to files in the
+ * directory of their regions. Their contents are not trusted.
+ */
+#ifndef IBSCOPE_ALLOCS_H
+#define IBSCOPE_ALLOCS_H
+
+#include "trace/trace.h"
+
+/* Functions accept NULL and then do nothing. */
+struct allocs;
+
+struct allocs *allocs_new(void);
+
+/* Also collect from this directory. */
+void allocs_add(struct allocs *a, const char *dir);
+void allocs_free(struct allocs *a);
+
+/* Read new events. @last: writing has ended. */
+void allocs_refresh(struct allocs *a, bool last);
+
+/* Time of the next event, CLOCK_MONOTONIC; UINT64_MAX: none. */
+__u64 allocs_peek(const struct allocs *a);
+
+/* The next event in order of time; its stack is valid until the next call. There must be one. */
+void allocs_next(struct allocs *a, struct trace_event *ev);
+
+/* Maximum time until the next allocs_refresh(), so that rings do not overflow; seconds. */
+double allocs_delay_s(const struct allocs *a);
+
+struct allocs_counts {
+	__u64 events;	  /* allocations and frees that were read */
+	__u64 lost;	  /* those that found no room, or were invalid */
+	__u64 programs;	  /* that wrote some: processes, and again after each exec */
+	__u64 own_malloc; /* of which those that define malloc themselves, so that it is not noted */
+};
+
+struct allocs_counts allocs_counts(const struct allocs *a);
+
+#endif

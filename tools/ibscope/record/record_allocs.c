@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* record --allocs: libibscope-alloc.so is loaded into the command's processes. */
+#include "record_private.h"
+
+#include "base/text.h"
+
+#include <ibscope/alloc_file.h>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <paths.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PROGRAM_HEADERS 256 /* most that are looked at */
+#define LIBRARY		"libibscope-alloc.so"
+
+/* Find the file that execvp() would run. Return: false if there is none. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH") ?: _PATH_DEFPATH;
+
+	if (strchr(name, '/'))
+		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && !access(path, X_OK);
+	for (size_t n; *dirs; dirs += n + (dirs[n] == ':')) {
+		n = strcspn(dirs, ":");
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)n, dirs, n ? "/" : "", name) <
+			    PATH_MAX &&
+		    !access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+/* Does the kernel pass it to a loader, which can load our library? */
+static bool has_loader(int fd, const Elf64_Ehdr *head)
+{
+	Elf64_Phdr p;
+
+	for (unsigned int i = 0; i < head->e_phnum && i < PROGRAM_HEADERS; i++) {
+		const off_t at = head->e_phoff + (off_t)i * head->e_phentsize;
+
+		if (pread(fd, &p, sizeof(p), at) == sizeof(p) && p.p_type == PT_INTERP)
+			return true;
+	}
+	return false;
+}
+
+/* Does it run with more rights than we have, so that loaders ignore LD_PRELOAD? */
+static bool is_privileged(int fd, const struct stat *st)
+{
+	return (st->st_mode & S_ISUID && st->st_uid != geteuid()) ||
+	       (st->st_mode & S_ISGID && st->st_gid != getegid()) ||
+	       (geteuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
+/* Why nothing can be loaded into a program; NULL: it can, or nobody knows. */
+static const char *obstacle(int fd)
+{
+	Elf64_Ehdr head;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    pread(fd, &head, sizeof(head), 0) != sizeof(head) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG))
+		return NULL;
+	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
+		return "is not a 64-bit x86 program; " LIBRARY " is";
+	if (is_privileged(fd, &st))
+		return "is setuid or setgid or has capabilities, so that nothing is loaded into "
+		       "it; "
+		       "record as the user that it runs as";
+	if (!has_loader(fd, &head))
+		return "is statically linked, so that " LIBRARY
+		       " cannot be loaded into it; link it dynamically";
+	return NULL;
+}
+
+/* The interpreter of a script, in place of its name. Return: false if it is none. */
+static bool find_interpreter(int fd, char path[PATH_MAX])
+{
+	char line[PATH_MAX] = "";
+	const ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+	const char *word = line + 2;
+
+	line[n < 0 ? 0 : n] = 0;
+	if (strncmp(line, "#!", 2) != 0)
+		return false;
+	word += strspn(word, " \t");
+	snprintf(path, PATH_MAX, "%.*s", (int)strcspn(word, " \t\n"), word);
+	return true;
+}
+
+static int check_program(const char *name, struct err *err)
+{
+	const char *why = NULL;
+	char path[PATH_MAX];
+	int fd;
+
+	if (!find_program(name, path))
+		return 0; /* starting it fails with the reason */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && find_interpreter(fd, path)) {
+		close(fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	if (fd >= 0) {
+		why = obstacle(fd);
+		close(fd);
+	}
+	return why ? err_set(err, -EINVAL, "--allocs: %s %s", path, why) : 0;
+}
+
+int record_allocs_prepare(struct record *r, struct err *err)
+{
+	char bytes[32];
+	int ret;
+
+	if (!r->alloc_bytes)
+		return 0;
+	if (!r->sampling.argv || r->out.format != OUTPUT_RECORDING)
+		return err_set(err, -EINVAL,
+			       "--allocs: put the program after '--' and record to a file");
+	if (r->out.rotate)
+		return err_set(err, -EINVAL,
+			       "--allocs and --rotate exclude each other: a new file would lack "
+			       "the allocations before it");
+	ret = check_program(r->sampling.argv[0], err);
+	ret = ret ?: record_add_library("LD_PRELOAD", LIBRARY, err);
+	if (ret)
+		return ret;
+	snprintf(bytes, sizeof(bytes), "%llu", r->alloc_bytes);
+	return setenv(IBSCOPE_ALLOC_BYTES, bytes, 1) ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+void record_allocs_summary(const struct record *r)
+{
+	const struct allocs_counts c = allocs_counts(r->capture.allocs);
+
+	if (!r->alloc_bytes)
+		return;
+	log_info("%s allocations and frees of %s program%s", TEXT_COUNT(c.events),
+		 TEXT_COUNT(c.programs), text_plural(c.programs));
+	if (c.lost)
+		log_warn("%s allocations and frees were lost; some data has a wrong allocation or "
+			 "none",
+			 TEXT_COUNT(c.lost));
+	if (c.own_malloc)
+		log_warn(
+			"%s program%s defined malloc: only mappings of such a program are recorded",
+			TEXT_COUNT(c.own_malloc), text_plural(c.own_malloc));
+	if (!c.programs)
+		log_warn("no allocations were recorded: the command made none, or "
+			 "runs programs that are statically linked, setuid, or of another user");
+}
