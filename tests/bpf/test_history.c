@@ -98,13 +98,22 @@ static int check(const struct record_batch *b, void *arg, struct err *err)
 	return 0;
 }
 
+static void count_process(__u32 tgid, void *n)
+{
+	assert_int_equal(tgid, getpid());
+	++*(unsigned int *)n;
+}
+
 /* Copy the rings and drain the copy. */
 static struct got copy(struct sampler *s, const __u32 *since, struct rings_kept *kept)
 {
 	struct rings *c = rings_copy(sampler_rings(s), since, kept);
+	unsigned int processes = 0;
 	struct got g = {};
 	struct err err = {};
 
+	rings_each_process(c, count_process, &processes);
+	assert_int_equal(processes, kept->kept > 0);
 	assert_int_equal(rings_drain(c, UINT64_MAX, check, &g, &err), 0);
 	assert_int_equal(g.n, kept->kept);
 	rings_close(c);

@@ -160,6 +160,29 @@ static void test_kernel(void **state)
 	assert_string_equal(said, "");
 }
 
+/* The place of the kernel's text is read once, and belongs to the real root alone. */
+static void test_kernel_remembered(void **state)
+{
+	const __u32 nobody = 0;
+	struct task_choice none;
+	struct err err = { "" };
+	char before[sizeof(said)];
+
+	(void)state;
+	task_choice_init(&none, &nobody, 1, false);
+	said[0] = 0;
+	assert_int_equal(task_events_now("", &none, false, TIME, say, NULL, &err), 0);
+	strcpy(before, said);
+	task_events_remember_kernel();
+	said[0] = 0;
+	assert_int_equal(task_events_now("", &none, false, TIME, say, NULL, &err), 0);
+	assert_string_equal(said, before);
+	put_file("/proc/kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
+	now(&none);
+	assert_string_equal(said, "kernel 0 ffffffff81000000 1000000 0 [kernel.kallsyms] 0\n");
+	task_choice_free(&none);
+}
+
 static int stop(const struct trace_event *ev, void *arg, struct err *err)
 {
 	(void)ev;
@@ -233,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_processes, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_choice, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_kernel, new_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_kernel_remembered, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_errors, new_root, remove_root),
 		cmocka_unit_test(test_live_names),
 	};

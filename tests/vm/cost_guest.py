@@ -41,17 +41,19 @@ class Boot:
     """What it printed: variants {name: row} of bench-insitu, timed {name: row} of t(), other
     objects, notes; and runs {period: samples} of the hardware's log."""
 
-    def __init__(self, pair, tree, script, append=''):
+    def __init__(self, pair, tree, script, append='', perf=True):
+        """@perf: with the guest kernel's own perf"""
         kernel, gen = pair.split(':')
-        perf = subprocess.run([os.path.join(RIG, 'perf-tree.sh'), kernel], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout.strip()
+        overlays = ['--overlay', tree]
+        if perf:
+            overlays += ['--overlay', subprocess.run([os.path.join(RIG, 'perf-tree.sh'), kernel], check=True, text=True,
+                                                     stdout=subprocess.PIPE).stdout.strip()]
         with open(os.path.join(tree, 'cost.sh'), 'w') as f:
             f.write(SHELL + script)
         log = os.path.join(tree, '..', 'log')
         p = subprocess.run([os.path.join(RIG, 'run.sh'), '--kernel', kernel, '--gen', gen,
                             '--icount', '--smp', '1', '--timeout', '900', '--append', append,
-                            '--overlay', tree, '--overlay', perf, '--log', log, '--', 'sh',
-                            '/cost.sh'], stdout=subprocess.PIPE, text=True)
+                            *overlays, '--log', log, '--', 'sh', '/cost.sh'], stdout=subprocess.PIPE, text=True)
         lines = p.stdout.splitlines()
         rows = [json.loads(x) for x in lines if x.startswith('{')]
         if p.returncode or not rows:

@@ -440,6 +440,24 @@ struct rings *rings_copy(const struct rings *r, const __u32 *since, struct rings
 	return to;
 }
 
+void rings_each_process(const struct rings *copy, void (*cb)(__u32 tgid, void *arg), void *arg)
+{
+	const size_t at = copy->raw ? offsetof(struct ibs_record_raw, tgid)
+				    : offsetof(struct ibs_record, tgid);
+
+	for (size_t i = 0; i < copy->n; i++) {
+		const struct ring *ring = &copy->ring[i];
+		__u32 tgid, last = 0;
+
+		for (__u32 k = ring->taken; k < ring->slots; k++) {
+			memcpy(&tgid, ring->first + k * copy->stride + at, sizeof(tgid));
+			if (k == ring->taken || tgid != last)
+				cb(tgid, arg);
+			last = tgid;
+		}
+	}
+}
+
 int rings_fd(const struct rings *r)
 {
 	return r->bell_fd;

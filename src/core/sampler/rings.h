@@ -98,6 +98,9 @@ struct rings_kept {
  */
 struct rings *rings_copy(const struct rings *r, const __u32 *since, struct rings_kept *out);
 
+/* Call @cb for the process of each record that a copy has, once for successive ones of the same process. */
+void rings_each_process(const struct rings *copy, void (*cb)(__u32 tgid, void *arg), void *arg);
+
 /* Readable if a ring has become more than half full since the last rings_drain(). */
 int rings_fd(const struct rings *r);
 

@@ -195,15 +195,23 @@ unsigned int notes_build_id(const char *path, unsigned char id[20])
 	return 0;
 }
 
-static int kernel_text(const struct scan *s)
+struct text_place {
+	unsigned long long start, end;
+};
+
+/* Of the running kernel, which does not move; 0: not read yet, or hidden. */
+static struct text_place remembered;
+
+static bool find_text(const char *root, struct text_place *out)
 {
-	struct trace_event ev = { .kind = TRACE_MMAP, .time = s->time };
 	unsigned long long address, start = 0, end = 0;
 	char line[512], name[128], path[PATH_MAX], buffer[16384];
-	FILE *f = open_text(s, "/proc/kallsyms");
+	FILE *f;
 
+	snprintf(path, sizeof(path), "%s/proc/kallsyms", root);
+	f = fopen(path, "re");
 	if (!f)
-		return 0;
+		return false;
 	/* there are 100,000 lines and more, and the usual buffer has one KiB */
 	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	while ((!start || !end) && fgets(line, sizeof(line), f)) {
@@ -217,11 +225,29 @@ static int kernel_text(const struct scan *s)
 			end = address;
 	}
 	fclose(f);
-	if (!start || end <= start)
+	*out = (struct text_place){ start, end };
+	return start && end > start;
+}
+
+void task_events_remember_kernel(void)
+{
+	struct text_place found;
+
+	if (!remembered.end && find_text("", &found))
+		remembered = found;
+}
+
+static int kernel_text(const struct scan *s)
+{
+	struct trace_event ev = { .kind = TRACE_MMAP, .time = s->time };
+	struct text_place place = remembered;
+	char path[PATH_MAX];
+
+	if ((*s->root || !place.end) && !find_text(s->root, &place))
 		return 0;
 	ev.mmap.kernel = ev.mmap.exec = true;
-	ev.mmap.start = start;
-	ev.mmap.len = end - start;
+	ev.mmap.start = place.start;
+	ev.mmap.len = place.end - place.start;
 	ev.mmap.path = "[kernel.kallsyms]";
 	snprintf(path, sizeof(path), "%s/sys/kernel/notes", s->root);
 	ev.mmap.build_id_len = notes_build_id(path, ev.mmap.build_id);

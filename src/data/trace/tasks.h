@@ -201,6 +201,12 @@ typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *
 int task_events_now(const char *root, const struct task_choice *choice, bool data, __u64 time,
 		    trace_event_cb *cb, void *arg, struct err *err);
 
+/*
+ * Read where the text of the running kernel is, for all later calls of task_events_now(), and of those of child
+ * processes: it takes longer than everything else.
+ */
+void task_events_remember_kernel(void);
+
 /* The build id in a file of ELF notes, as /sys/kernel/notes. Return: its length; 0: none. */
 unsigned int notes_build_id(const char *path, unsigned char id[20]);
 

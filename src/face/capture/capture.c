@@ -302,12 +302,24 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 	return ret;
 }
 
+void capture_prepare(void)
+{
+	task_events_remember_kernel();
+}
+
+static void add_process(__u32 tgid, void *arg)
+{
+	task_choice_add(arg, tgid);
+}
+
 int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64 since_ns,
 		 struct err *err)
 {
 	c->session = s;
 	c->until = since_ns;
-	choose_tasks(c);
+	/* of many processes few are sampled; 0 has no names */
+	task_choice_init(&c->choice, (const __u32[]){ 0 }, 1, false);
+	rings_each_process(copy, add_process, &c->choice);
 	return capture_state(c, err) ?: rings_drain(copy, UINT64_MAX, put_batch, c, err);
 }
 

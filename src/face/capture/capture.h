@@ -65,9 +65,12 @@ int capture_drain(struct capture *c, __u64 until, struct err *err);
 /* Runtimes write some names after the container has started: write those that became known. */
 int capture_late_names(struct capture *c, struct err *err);
 
+/* Make later calls of capture_kept(), also in child processes, faster. */
+void capture_prepare(void);
+
 /*
  * Instead of the calls above: write a copy of rings that keep the last samples, with the names and mappings that
- * exist now, as if they had been there since @since_ns. @c: zero, except for its output and `each`. Return: 0 or a negative
+ * their processes have now, as if they had had them since @since_ns. @c: zero, except for its output and `each`. Return: 0 or a negative
  * errno with @err; call capture_close() in either case.
  */
 int capture_kept(struct capture *c, struct session *s, struct rings *copy, __u64 since_ns,

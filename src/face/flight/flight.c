@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "capture/capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,6 +207,8 @@ static const char *dir_of(const struct flight *f)
 int flight_begin(struct flight *f, const struct flight_opts *opts, struct session *s,
 		 struct err *err)
 {
+	int ret;
+
 	forget_marks(f);
 	snapshot_free(&f->last);
 	f->has_last = false;
@@ -216,7 +219,9 @@ int flight_begin(struct flight *f, const struct flight_opts *opts, struct sessio
 		return 0;
 	put_mark(f);
 	sampler_copy(sampler_of(f), true);
-	return opts->n_on || *opts->dir ? flight_dir_check(dir_of(f), err) : 0;
+	ret = opts->n_on || *opts->dir ? flight_dir_check(dir_of(f), err) : 0;
+	capture_prepare();
+	return ret;
 }
 
 static const struct mark *newest(const struct flight *f)

@@ -11,9 +11,10 @@
 void flight_result_text(const struct flight_result *r, char text[FLIGHT_TEXT_MAX])
 {
 	snprintf(text, FLIGHT_TEXT_MAX,
-		 "%s sample%s of the last %.1f s, %s overwritten; %.1f MiB written in %.2f s",
+		 "%s sample%s of the last %.1f s, %s overwritten; %.1f MiB written in %.2f s, "
+		 "%.2f s of CPU time",
 		 TEXT_COUNT(r->samples), r->samples == 1 ? "" : "s", r->window_s,
-		 TEXT_COUNT(r->overwritten), r->bytes / 1048576.0, r->took_s);
+		 TEXT_COUNT(r->overwritten), r->bytes / 1048576.0, r->took_s, r->cpu_s);
 }
 
 struct head {
@@ -77,6 +78,7 @@ int flight_write(const struct flight_window *w, int file, struct flight_result *
 	out->overwritten = kept.overwritten;
 	out->bytes = c.output ? output_bytes(c.output) : 0;
 	capture_close(&c);
+	out->cpu_s = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
 	out->took_s = (clock_ns(CLOCK_MONOTONIC) - began) / 1e9;
 	free(h);
 	return ret;

@@ -17,7 +17,7 @@ struct flight_window {
 /* In memory shared with the collector. */
 struct flight_result {
 	__u64 samples, overwritten, bytes;
-	double window_s, took_s;
+	double window_s, took_s, cpu_s;
 	struct flight_slowest slowest;
 	struct err err; /* if it failed */
 };
