@@ -9,6 +9,7 @@ import tempfile
 import threading
 import unittest
 
+import schemas
 from ibscope import BUILD, free_port, run
 from test_exporter import Program, needs
 
@@ -35,7 +36,7 @@ def series(rnd):
     """OpenMetrics of HOURS hours, a sample each STEP_S; the collector starts again in the third."""
     out = {f'{LATENCY}': [], 'ibscope_samples': [], 'ibscope_estimated_ops': []}
     for container in ('db', 'web', 'idle'):
-        labels = f'container="{container}",instance="host:9950"'
+        labels = f'container="{container}",instance="host:9950"' + (',namespace="shop",pod="db-1"' if container == 'db' else '')
         total = {}
         for at in range(0, HOURS * 3600, STEP_S):
             if at == int(2.5 * 3600):
@@ -116,8 +117,40 @@ class DiffPrometheus(unittest.TestCase):
             text = self.diff(url, '--at', '2023-11-14T22:40:00Z', '--at', '2023-11-15T00:10:00Z', '--match', 'container="db"')
             self.assertIn('until 2023-11-14T22:40:00Z', text)
             self.assertIn('dram answered more slowly', text)
+            self.ask_why(url)
             self.assertIn('no series of', self.diff(url, '--at', '0600', '--at', '1200', status=1))
             self.assertIn('parse error', self.diff(url, '--at', '-1h', '--at', '-2h', '--match', 'x=', status=1))
+
+    def why(self, url, *args, status=0):
+        p = run('why', '--prometheus', url, *args, env={**os.environ, 'COLUMNS': '80', 'LC_ALL': 'C.UTF-8'})
+        self.assertEqual(p.returncode, status, p.stdout + p.stderr)
+        return p.stderr if status else p.stdout
+
+    def ask_why(self, url):
+        """The same truths, asked by the moment at which they began."""
+        hour = [str(START + 3600 * n) for n in range(HOURS)]
+        for args in [], ['db'], ['db-1/db'], ['shop/db-1/db'], ['--match', 'instance="host:9950"']:     # alone: the one that waits most
+            with self.subTest(args):
+                out = self.why(url, '--at', hour[1], *args)
+                self.assertEqual(out.splitlines()[0], 'shop/db-1/db')
+                self.assertLessEqual(len(out.splitlines()), 11, out)
+                self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
+                self.assertRegex(out, r'Then: 5m from 2023-11-14T23:13:20Z, [\d,]+ samples;\sbefore: 30m, [\d,]+\s+samples')
+                self.assertRegex(out, r'dram answered more slowly \(mean (39|40)\d → (59|60)\d cycles\)')
+                self.assertIn('Others: no other container waited more', out)
+        out = self.why(url, '--at', hour[1], 'web')
+        self.assertIn('No difference that is more than noise', out)
+        self.assertIn('Others: shop/db-1/db waited more, too', out)
+        self.assertRegex(self.why(url, '--at', hour[2], 'web'), r'remote more often \((9|10)\.\d → (29|30|31)\.\d of a thousand ops\)')
+        got = json.loads(self.why(url, '--at', hour[2], 'web', '--json'))
+        if schemas.jsonschema:
+            schemas.Schemas().check('diff', got)
+        self.assertEqual([(r['cause'], r['kind']) for r in got['causes'] if r['change']['finding']][:1], [('remote', 'more often')])
+        self.assertEqual(got['b']['selection'], 'web from 2023-11-15T00:13:20Z')
+        self.assertIn("nothing of 'dbb' around 2023-11-14T23:13:20Z; did you mean 'db'?; `ibscope diff --prometheus` shows all",
+                      self.why(url, '--at', hour[1], 'dbb', status=1))
+        self.assertIn('no series of', self.why(url, '--at', hour[1], '--match', 'instance="other:9950"', status=1))
+        self.assertIn('parse error', self.why(url, '--at', hour[1], '--match', 'x=', status=1))
 
     def test_names_are_those_of_the_exporter(self):
         names = subprocess.run([os.path.join(BUILD, 'ibscope-exporter'), '--list-metrics'], capture_output=True, text=True, check=True).stdout
@@ -162,6 +195,11 @@ class DiffPrometheus(unittest.TestCase):
                 self.assertIn(want, err)
                 self.assertNotIn('\x1b', err)
         self.assertIn('127.0.0.1:1', self.diff('http://127.0.0.1:1', '--at', '-1h', '--at', '-2h', status=1))
+        self.assertIn('127.0.0.1:1', self.why('http://127.0.0.1:1', '--at', '-1h', status=1))
+        # names that a server invents are quoted in what it is asked next
+        hostile = {'__name__': LATENCY + '_sum', 'src': 'dram', 'container': 'x"\\\n\x1b[31m'}
+        server.answer = result({'metric': hostile, 'values': [[START, '0'], [START + STEP_S, '10']]})
+        self.assertNotIn('\x1b', self.why(url, '--at', str(START), status=1))
 
 
 if __name__ == '__main__':

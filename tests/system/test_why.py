@@ -10,6 +10,7 @@ import time
 import unittest
 
 import ibscope
+import schemas
 from ibscope import BUILD, Collector, keep_busy, run, until
 
 OK, WHY = ibscope.can_bpf()
@@ -78,6 +79,17 @@ class Story(unittest.TestCase):
         self.assertIn('Its data is in memory of another node', said['remote', FIRST])
         for out in said.values():
             self.assertIn('Neighbours: unknown, as the collector does not group by ccx', out)
+
+    def test_json(self):
+        d = self.story('slower')
+        code, out, err = end(why('--pin-dir', d, '--duration', '15s', '--json', FIRST))
+        self.assertEqual((code, err), (0, ''))
+        got = json.loads(out)
+        if schemas.jsonschema:
+            schemas.Schemas().check('diff', got)
+        self.assertEqual((got['a']['selection'], got['b']['selection']), (FIRST + ' before', FIRST + ' now'))
+        self.assertTrue(got['a']['simulated'] and got['b']['simulated'])
+        self.assertEqual([(r['cause'], r['kind']) for r in got['causes'] if r['change']['finding']][:1], [('dram', 'slower')])
 
     def test_names(self):
         d = self.story('same')

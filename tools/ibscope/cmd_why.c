@@ -36,6 +36,7 @@ struct why {
 	double duration_s;
 	char *wanted; /* as given; NULL: the one with most miss cycles now */
 	struct why_moment moment;
+	bool json;
 
 	struct pinned *pins;
 	struct ibs_meta meta;
@@ -67,17 +68,23 @@ static int set_at(void *ctx, const char *arg, struct err *err)
 static const struct option_row why_options[] = {
 	{ "pin-dir", 0, "DIR", "pins of the collector; default " IBS_PIN_DIR,
 	  OPTION_WORD(struct why, pin_dir) },
-	{ "duration", 0, "TIME", "how long 'now' is, default 30s, or 'then', default 2m",
+	{ "duration", 0, "TIME",
+	  "how long 'now' is, default 30s, or 'then', default 2m, of Prometheus 5m",
 	  OPTION_DURATION(struct why, duration_s, MIN_S, 3600) },
 	{ "at", 0, "TIME", "ask about a time that has passed: when it began, such as 03:12, -10min",
 	  set_at },
 	{ "exporter", 0, "URL",
 	  "the ibscope-exporter that has its history; default http://localhost:9950",
 	  OPTION_WORD(struct why, moment.exporter) },
+	{ "prometheus", 0, "URL", "a Prometheus server that has scraped it instead",
+	  OPTION_WORD(struct why, moment.prometheus) },
+	{ "match", 0, "LABELS",
+	  "with --prometheus: only series with these labels, such as 'instance=\"host:9950\"'",
+	  OPTION_WORD(struct why, moment.match) },
 	{ "flight-dir", 0, "DIR", "where recordings of then may be; default " FLIGHT_DIR_DEFAULT,
 	  OPTION_WORD(struct why, moment.flight_dir) },
-	{ "json", 0, NULL, "with --at: print JSON, as `ibscope diff --json` does",
-	  OPTION_FLAG(struct why, moment.json) },
+	{ "json", 0, NULL, "print JSON, as `ibscope diff --json` does",
+	  OPTION_FLAG(struct why, json) },
 };
 /* clang-format on */
 
@@ -427,9 +434,25 @@ static void put_next(const struct why *w)
 	free(pins);
 }
 
+/* What the text has no use for. */
+static void describe(const struct why *w, struct diff_about *a)
+{
+	a->file = w->pin_dir;
+	a->simulated = w->meta.layout.simulated;
+	snprintf(a->event, sizeof(a->event), "%.127s", w->meta.event);
+	snprintf(a->metric, sizeof(a->metric), "%s", metric_name(reading_metric(&w->meta)));
+}
+
 static void put_answer(struct why *w)
 {
 	screen_of(stdout, &w->screen);
+	if (w->json) {
+		describe(w, &w->diff.about[COMPARE_A]);
+		describe(w, &w->diff.about[COMPARE_B]);
+		why_put_json(&w->screen, &w->diff, &w->result, text_of(w, w->name), "before",
+			     "now");
+		return;
+	}
 	put_head(w);
 	diff_put_answer(stdout, &w->screen, &w->diff, &w->result);
 	put_where(w);
@@ -558,6 +581,7 @@ int cmd_why(int argc, char **argv)
 	w.wanted = optind < argc ? argv[optind] : NULL;
 	w.moment.wanted = w.wanted;
 	w.moment.duration_s = w.duration_s;
+	w.moment.json = w.json;
 	ret = ret ?: why_moment_check(&w.moment, &err);
 	if (ret < 0)
 		log_error("%s", err.text);

@@ -12,7 +12,7 @@ struct why_moment {
 	double at_s; /* since 1970 */
 	double duration_s;
 	const char *wanted; /* NULL: the one with most miss cycles then */
-	const char *exporter, *flight_dir;
+	const char *exporter, *prometheus, *match, *flight_dir; /* NULL: not given */
 	bool json;
 };
 
@@ -27,6 +27,10 @@ bool why_is_wanted(const char *name, const char *wanted);
 
 /* The name of a container, as tables have it. */
 void why_put_name(const char *name);
+
+/* Print the comparison, whose selections are the name and what each side is. */
+void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
+		  const char *name, const char *a, const char *b);
 
 /* What is behind the largest cause, and what helps. */
 void why_put_advice(const struct screen *s, const struct diff *d, const struct compare_result *r);

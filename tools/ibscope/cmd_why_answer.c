@@ -22,6 +22,19 @@ void why_put_name(const char *name)
 	utf8_put(stdout, strcmp(name, "/") != 0 ? name : CONTAINER_NONE);
 }
 
+void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
+		  const char *name, const char *a, const char *b)
+{
+	const struct diff_print p = { .screen = s, .format = FORMAT_JSON };
+	char *said[COMPARE_SIDES] = { xasprintf("%s %s", name, a), xasprintf("%s %s", name, b) };
+
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		d->about[side].selection = said[side];
+	diff_print(stdout, &p, d, r);
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		free(said[side]);
+}
+
 /* What is behind a cause, and what helps. The first that fits; kind: enum compare_kind, -1: both */
 static const struct advice {
 	const char *cause; /* a part of the name of a source */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope why --at: what a container waited for at a time that has passed, by the history of an exporter. */
+/* ibscope why --at: what a container waited for at a time that has passed, by the history of an exporter or what Prometheus scraped. */
 #include "cmd_why.h"
 #include "base/array.h"
 #include "base/choice.h"
@@ -14,9 +14,14 @@
 #include <math.h>
 #include <time.h>
 
-#define EXPORTER "http://localhost:9950"
-#define THEN_S	 120
-#define BEFORE_S 600
+#define EXPORTER   "http://localhost:9950"
+#define PROMETHEUS "http://localhost:9090"
+#define THEN_S	   120
+#define BEFORE_S   600
+/* a server scrapes each minute at most, usually */
+#define SCRAPED_THEN_S	 300
+#define SCRAPED_BEFORE_S 1800
+#define OTHER		 "other" /* the groups that had no row of their own */
 #define FLIGHT_S \
 	60 /* a recording of then is written so long after, at most, as then may be shorter */
 #define STAMP 32
@@ -38,24 +43,34 @@ struct moment {
 	char *name;
 	struct diff_label label[KEYS + 1];
 	char *space; /* labels' memory */
+	char *match; /* of Prometheus: the same labels */
 	struct screen screen;
 };
+
+static int check_url(const char *option, const char *url, const char *example, struct err *err)
+{
+	if (!url || !strncmp(url, "http://", 7) || !strncmp(url, "https://", 8))
+		return 0;
+	return err_set(err, -EINVAL, "%s: invalid URL '%s': must be as in %s", option, url,
+		       example);
+}
 
 int why_moment_check(const struct why_moment *m, struct err *err)
 {
 	const char *option = m->exporter     ? "--exporter"
+			     : m->prometheus ? "--prometheus"
+			     : m->match	     ? "--match"
 			     : m->flight_dir ? "--flight-dir"
-			     : m->json	     ? "--json"
 					     : NULL;
 
 	if (!m->at_s && option)
 		return err_set(err, -EINVAL, "%s needs --at TIME", option);
-	if (m->exporter && strncmp(m->exporter, "http://", 7) &&
-	    strncmp(m->exporter, "https://", 8))
-		return err_set(err, -EINVAL,
-			       "--exporter: invalid URL '%s': must be as in " EXPORTER,
-			       m->exporter);
-	return 0;
+	if (m->prometheus && m->exporter)
+		return err_set(err, -EINVAL, "--prometheus excludes --exporter");
+	if (m->match && !m->prometheus)
+		return err_set(err, -EINVAL, "--match needs --prometheus URL");
+	return check_url("--exporter", m->exporter, EXPORTER, err)
+		       ?: check_url("--prometheus", m->prometheus, PROMETHEUS, err);
 }
 
 static const char *stamp_of(double s, char text[STAMP])
@@ -65,6 +80,11 @@ static const char *stamp_of(double s, char text[STAMP])
 
 	strftime(text, STAMP, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
 	return text;
+}
+
+static const char *server_option(const struct moment *m)
+{
+	return m->of->prometheus ? "--prometheus" : "--exporter";
 }
 
 /* --- reading --- */
@@ -81,7 +101,7 @@ static int read_sides(struct moment *m, struct diff *d, struct err *err)
 		const bool then = side == COMPARE_B;
 		const struct diff_window w = {
 			.url = m->url,
-			.match = "",
+			.match = (d == &m->own ? m->match : m->of->match) ?: "",
 			.from_s = m->of->at_s - (then ? 0 : m->before_s),
 			.seconds = then ? m->then_s : m->before_s,
 			.labels = d == &m->own ? m->label : NULL,
@@ -90,7 +110,9 @@ static int read_sides(struct moment *m, struct diff *d, struct err *err)
 		};
 
 		d->about[side] = (struct diff_about){ .file = m->url, .selection = said[side] };
-		ret = diff_add_history_answer(d, side, &w, m->history, m->history_n, m->now_s, err);
+		ret = m->of->prometheus ? diff_add_window(d, side, &w, err)
+					: diff_add_history_answer(d, side, &w, m->history,
+								  m->history_n, m->now_s, err);
 	}
 	return ret;
 }
@@ -110,10 +132,14 @@ static int compare(struct moment *m, struct diff *d, struct compare_result *r, s
 
 /* --- which container --- */
 
-/* Groups without a row of their own have no pod, not even an empty one. */
-static bool is_group(const struct compare_where *row)
+/* Groups without a row of their own have no pod, in a history not even an empty one, which Prometheus leaves out. */
+static bool is_group(const struct moment *m, const struct compare_where *row)
 {
-	return row->name[POD];
+	const char *container = row->name[CONTAINER] ?: "";
+
+	if (!m->of->prometheus || row->name[POD])
+		return row->name[POD];
+	return *container ? strcmp(container, OTHER) != 0 : row->name[CGROUP] != NULL;
 }
 
 static char *name_of(const struct compare_where *row)
@@ -150,7 +176,7 @@ static int choose(struct moment *m, struct err *err)
 		const struct compare_where *row = &r->row[i];
 		const char *part;
 
-		if (!is_group(row))
+		if (!is_group(m, row))
 			continue;
 		names[i] = name_of(row);
 		part = strrchr(names[i], '/');
@@ -162,9 +188,9 @@ static int choose(struct moment *m, struct err *err)
 	if (!ret && !m->row && m->of->wanted)
 		ret = err_set(err, -ENOENT,
 			      "%s: the history has nothing of '%s' around %s%s; `ibscope diff "
-			      "--exporter` shows all",
+			      "%s` shows all",
 			      m->url, m->of->wanted, stamp_of(m->of->at_s, stamp),
-			      suggestion_text(&near));
+			      suggestion_text(&near), server_option(m));
 	else if (!ret && !m->row)
 		ret = err_set(err, -ENODATA, "%s: no container missed a cache around %s", m->url,
 			      stamp_of(m->of->at_s, stamp));
@@ -174,13 +200,45 @@ static int choose(struct moment *m, struct err *err)
 	return ret;
 }
 
+/* A string of PromQL. */
+static void put_quoted(FILE *f, const char *text)
+{
+	putc('"', f);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putc('\\', f);
+		if (*text == '\n')
+			fputs("\\n", f);
+		else
+			putc(*text, f);
+	}
+	putc('"', f);
+}
+
+/* The labels as matchers, of which an empty one is met by series without the label; and those that were given. */
+static char *match_of(const struct moment *m)
+{
+	const bool given = m->of->match && *m->of->match;
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	for (size_t i = 0; i < ARRAY_SIZE(m->label); i++) {
+		fprintf(f, "%s%s=", i ? "," : "", m->label[i].key);
+		put_quoted(f, m->label[i].value);
+	}
+	fprintf(f, "%s%s", given ? "," : "", given ? m->of->match : "");
+	xmemclose(f);
+	return text;
+}
+
 /* Select what the row sums. */
 static void set_labels(struct moment *m)
 {
 	const char *const *name = m->row->name;
 	char *slash;
 
-	m->space = xstrdup(name[POD]);
+	m->space = xstrdup(name[POD] ?: "");
 	slash = strchr(m->space, '/');
 	if (slash)
 		*slash = '\0';
@@ -188,6 +246,7 @@ static void set_labels(struct moment *m)
 	m->label[1] = (struct diff_label){ "namespace", slash ? m->space : "" };
 	m->label[2] = (struct diff_label){ "pod", slash ? slash + 1 : m->space };
 	m->label[3] = (struct diff_label){ "container", name[CONTAINER] ?: "" };
+	m->match = m->of->prometheus ? match_of(m) : NULL;
 }
 
 /* --- the answer --- */
@@ -212,16 +271,19 @@ static void put_share(const struct moment *m, const struct compare_where *row)
 static void put_head(const struct moment *m)
 {
 	const struct compare_side_sum *s = m->of_own.side;
-	char then[32], before[32], stamp[STAMP];
+	char then[32], before[32], stamp[STAMP], *times;
 
 	num_format_duration(round(s[COMPARE_B].seconds), then, sizeof(then));
 	num_format_duration(round(s[COMPARE_A].seconds), before, sizeof(before));
 	if (m->own.about[COMPARE_B].simulated)
 		printf("SIMULATED samples, not measurements\n");
 	why_put_name(m->name);
-	printf("\nThen: %s from %s, %s samples; before: %s, %s samples\n", then,
-	       stamp_of(m->of->at_s, stamp), TEXT_COUNT(s[COMPARE_B].samples), before,
-	       TEXT_COUNT(s[COMPARE_A].samples));
+	putchar('\n');
+	times = xasprintf("Then: %s from %s, %s samples; before: %s, %s samples", then,
+			  stamp_of(m->of->at_s, stamp), TEXT_COUNT(s[COMPARE_B].samples), before,
+			  TEXT_COUNT(s[COMPARE_A].samples));
+	screen_wrap(stdout, times, 2, m->screen.width);
+	free(times);
 	printf("Its share of all miss cycles: ");
 	put_share(m, m->row);
 }
@@ -235,7 +297,7 @@ static void put_other(const struct moment *m)
 	for (size_t i = 0; i < m->of_all.n_rows; i++) {
 		const struct compare_where *row = &m->of_all.row[i];
 
-		if (row != m->row && is_group(row) && row->change.finding &&
+		if (row != m->row && is_group(m, row) && row->change.finding &&
 		    row->change.change > (most ? most->change.change : 0))
 			most = row;
 	}
@@ -271,24 +333,21 @@ static void put_next(const struct moment *m)
 			    NULL);
 	}
 	snprintf(window, sizeof(window), "%.0fs", m->then_s);
-	screen_next(stdout, &m->screen, "diff", "--exporter", m->url, "--at",
+	screen_next(stdout, &m->screen, "diff", server_option(m), m->url, "--at",
 		    stamp_of(m->of->at_s, from), "--at", stamp_of(m->of->at_s + m->then_s, until),
 		    "--window", window, NULL);
 }
 
 static void put_json(struct moment *m)
 {
-	const struct diff_print p = { .screen = &m->screen, .format = FORMAT_JSON };
-	char *said[COMPARE_SIDES], stamp[STAMP];
+	char stamp[STAMP], *before, *from;
 
-	for (int side = 0; side < COMPARE_SIDES; side++) {
-		said[side] = xasprintf("%s %s %s", m->name, side == COMPARE_A ? "before" : "from",
-				       stamp_of(m->of->at_s, stamp));
-		m->own.about[side].selection = said[side];
-	}
-	diff_print(stdout, &p, &m->own, &m->of_own);
-	for (int side = 0; side < COMPARE_SIDES; side++)
-		free(said[side]);
+	stamp_of(m->of->at_s, stamp);
+	before = xasprintf("before %s", stamp);
+	from = xasprintf("from %s", stamp);
+	why_put_json(&m->screen, &m->own, &m->of_own, m->name, before, from);
+	free(before);
+	free(from);
 }
 
 static void put_answer(struct moment *m)
@@ -311,15 +370,18 @@ static void put_answer(struct moment *m)
 static int fetch(struct moment *m, struct err *err)
 {
 	struct err why = { "" };
-	int ret = diff_fetch_history(m->url, &m->history, &m->history_n, &why);
+	int ret;
 
+	if (m->of->prometheus)
+		return 0;
+	ret = diff_fetch_history(m->url, &m->history, &m->history_n, &why);
 	m->now_s = clock_ns(CLOCK_REALTIME) / 1e9;
 	if (!ret)
 		return 0;
 	return err_set(
 		err, ret,
 		"%s; what has passed is kept by an ibscope-exporter that ran then (--history), "
-		"and by a Prometheus server (`ibscope diff --prometheus`)",
+		"and by a Prometheus server that scrapes it (--prometheus)",
 		why.text);
 }
 
@@ -341,6 +403,7 @@ static void finish(struct moment *m)
 	diff_reset(&m->own);
 	diff_reset(&m->all);
 	free(m->space);
+	free(m->match);
 	free(m->name);
 	free(m->history);
 }
@@ -349,9 +412,9 @@ int why_moment_answer(const struct why_moment *of, struct err *err)
 {
 	struct moment m = {
 		.of = of,
-		.url = of->exporter ?: EXPORTER,
-		.then_s = of->duration_s ?: THEN_S,
-		.before_s = fmax(of->duration_s, BEFORE_S),
+		.url = of->prometheus ?: of->exporter ?: EXPORTER,
+		.then_s = of->duration_s ?: (of->prometheus ? SCRAPED_THEN_S : THEN_S),
+		.before_s = fmax(of->duration_s, of->prometheus ? SCRAPED_BEFORE_S : BEFORE_S),
 	};
 	int ret = fetch(&m, err);
 

@@ -153,8 +153,7 @@ static const json_t *name_of(const struct history *h, const json_t *group)
 	return at == U64_MAP_NONE ? NULL : h->names[at];
 }
 
-/* As LABEL_POD: "namespace/pod". The caller frees it; NULL: unknown */
-static char *pod_of(const json_t *name)
+char *diff_pod_name(const json_t *name)
 {
 	const char *pod = json_string_value(member(name, "pod")),
 		   *space = json_string_value(member(name, "namespace")) ?: "";
@@ -166,7 +165,7 @@ static __u32 row_of(struct history *h, const json_t *name)
 {
 	const struct diff *d = h->d;
 	const char *text[LABEL_ALL];
-	char *pod = pod_of(name);
+	char *pod = diff_pod_name(name);
 	__u32 row;
 
 	for (unsigned int k = 0; k < d->n_by; k++) {

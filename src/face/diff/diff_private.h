@@ -23,6 +23,9 @@ struct diff_numbers {
 bool diff_numbers_good(const struct diff_numbers *n);
 struct compare_amount diff_amount(const struct diff *d, const struct diff_numbers *n);
 
+/* "namespace/pod" of these labels, as LABEL_POD of recordings. The caller frees it; NULL: unknown */
+char *diff_pod_name(const struct json_t *labels);
+
 /* Add @n samples up to @edge to the buckets, and to @sum. Return: false if these are no such numbers, or there are more than @most. */
 bool diff_add_bucket(__u64 *buckets, const struct json_t *edge, const struct json_t *n, double most,
 		     double *sum);

@@ -129,6 +129,7 @@ static int add_series(struct diff *d, struct counters *t, const struct source *s
 	const char *name = json_string_value(json_object_get(metric, "__name__"));
 	const char *cause = json_string_value(json_object_get(metric, s->cause));
 	const char *text[LABEL_ALL];
+	char *pod = NULL;
 	struct cell *cell;
 	enum kind kind;
 	bool of_all;
@@ -142,10 +143,13 @@ static int add_series(struct diff *d, struct counters *t, const struct source *s
 		const char *label = d->by[k] == LABEL_HOST ? "instance" : label_name(d->by[k]);
 
 		text[k] = json_string_value(json_object_get(metric, label));
+		if (d->by[k] == LABEL_POD && text[k] && !pod)
+			text[k] = pod = diff_pod_name(metric);
 	}
 	of_all = kind == SAMPLES || kind == OPS;
 	cell = cell_of(t, compare_row(d->compare, text, d->n_by),
 		       of_all ? -1 : (int)compare_cause(d->compare, cause ?: DIFF_NO_CAUSE));
+	free(pod);
 	if (!cell->counter[kind])
 		cell->counter[kind] = xcalloc(1, sizeof(*cell->counter[kind]));
 	return add_values(cell->counter[kind], json_object_get(series, "values"), w, step)
@@ -245,7 +249,7 @@ int diff_add_window(struct diff *d, enum compare_side side, const struct diff_wi
 {
 	const struct source *s = &sources[ibs_metric_of_fetch(d->metric)];
 	struct diff_answer a = {};
-	char *url, *fields, *query, *escaped;
+	char *url, *fields, *query, *escaped, *advice;
 	CURL *curl = curl_easy_init();
 	double step;
 	unsigned int steps = steps_of(w, &step);
@@ -258,13 +262,15 @@ int diff_add_window(struct diff *d, enum compare_side side, const struct diff_wi
 	fields = xasprintf("query=%s&start=%.3f&end=%.3f&step=%.3f", escaped, w->from_s,
 			   w->from_s + steps * step, step);
 	url = xasprintf("%s/api/v1/query_range", w->url);
-	ret = diff_http(url, fields, "a shorter --window, or fewer series with --match", &a, err)
+	advice = xasprintf("a shorter %s, or fewer series with --match", w->option ?: "--window");
+	ret = diff_http(url, fields, advice, &a, err)
 		      ?: diff_add_answer(d, side, w, a.text, a.n, err);
 	curl_free(escaped);
 	curl_easy_cleanup(curl);
 	free(query);
 	free(fields);
 	free(url);
+	free(advice);
 	free(a.text);
 	return ret;
 }
