@@ -40,6 +40,7 @@
 #   make soak         the collector for SOAK_S seconds (1800), while the machine changes
 #   make lines        cache lines and pages that a sample touches; NAMES=1 prints which
 #   make cold BASE=DIR  ns per sample with cold caches, against the build in DIR; runs here
+#   make cost-flight  instructions of a dump of the flight recorder, and its ledger
 #   make cost-perf    instructions per sample, compared with perf
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and the model
 #
@@ -99,7 +100,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so $(O)/libibscope-alloc.so
 
@@ -378,6 +379,11 @@ lines: deps
 cold:
 	$(Q)$(MAKE) --no-print-directory $(O)/bench-twin
 	$(Q)tests/bench/cold.py $(O)/bench-twin $(BASE)/bench-twin
+
+cost-flight: deps
+	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cost_flight.py --check --build $(O) $(PAIRS)
 
 cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches
