@@ -10,9 +10,14 @@
 /* Ops that a sample counts for; needs cfg->weigh. */
 static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 {
-	if (core_config(core)->weigh == IBS_WEIGH_TAG)
-		return READ_ONCE(core_control(core)->tag_ops);
-	return sample_period(s);
+	__u64 ops = core_config(core)->weigh == IBS_WEIGH_TAG
+			    ? READ_ONCE(core_control(core)->tag_ops)
+			    : sample_period(s);
+
+	/* `live` is in the line that every sample reads, `share` is not */
+	if (READ_ONCE(core_state(core)->live) & IBS_LIVE_SHARED)
+		ops = ops * READ_ONCE(core_state(core)->share) >> IBS_SHARE_SHIFT;
+	return ops;
 }
 
 /* Called for every kind of sample; most have nothing to count. @slot: first words of the slot */

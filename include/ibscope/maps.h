@@ -111,7 +111,7 @@ enum ibs_slot_use {
 	IBS_SLOT_FREE,
 	IBS_SLOT_USED,
 	IBS_SLOT_LEAVING, /* user space is about to move its counts: nothing new is counted here */
-	IBS_SLOT_ENDED, /* only user space adds: counts of groups that ended or were displaced */
+	IBS_SLOT_ENDED,	  /* only user space adds: counts of groups that ended or were displaced */
 };
 
 /* On allocation, `key` is written before `used`. */
@@ -154,7 +154,7 @@ enum ibs_by {
 	IBS_BY_MEM_NODE = 1 << 8,
 	IBS_BY_SLAB =
 		/* excludes IBS_BY_COMM: the key has room for one of them; not for ibs_fetch */
-		1 << 9,
+	1 << 9,
 };
 
 /*
@@ -169,8 +169,8 @@ enum ibs_by {
 
 /* State of a cgroup, created by its first sample or by the loader. */
 struct ibs_cgroup {
-	__u32 slot; /* IBS_SLOT_OTHER if none was free; used only with --by cgroup alone */
-	__u32 gen;  /* IBS_LIVE_GEN of the selection that the members below belong to */
+	__u32 slot;    /* IBS_SLOT_OTHER if none was free; used only with --by cgroup alone */
+	__u32 gen;     /* IBS_LIVE_GEN of the selection that the members below belong to */
 	__u16 min_lat; /* cycles; 0: ibs_cpu_state.lat rules */
 	__u8 selected;
 	__u8 filter; /* bits of ibs_filter_sample.cgroups */
@@ -219,11 +219,12 @@ struct ibs_ring {
 
 /*
  * Layout of ibs_cpu_state.live: the generation of the selection, which changes with every change
- * and is never 0; and the test of a process's byte: bits below 1 << IBS_PID_SHIFT are a mask, the
- * bits above are the masked value of an excluded process.
+ * and is never 0; whether ibs_cpu_state.share applies; and the test of a process's byte: bits below
+ * 1 << IBS_PID_SHIFT are a mask, the bits above are the masked value of an excluded process.
  */
-#define IBS_LIVE_GEN	 0xffffff00
-#define IBS_LIVE_STEP	 0x100 /* from one generation to the next */
+#define IBS_LIVE_GEN	 0xfffffe00
+#define IBS_LIVE_STEP	 0x200 /* from one generation to the next */
+#define IBS_LIVE_SHARED	 0x100
 #define IBS_PID_SHIFT	 4
 #define IBS_PID_TEST_IN	 IBS_PID_IN
 #define IBS_PID_TEST_OUT (IBS_PID_OUT << IBS_PID_SHIFT | IBS_PID_OUT)
@@ -239,7 +240,7 @@ struct ibs_cpu_state {
 	__u64 key;
 	__u32 key_live;
 	__u32 index;
-	/* User space stores these two while programs run: IBS_LIVE_GEN and IBS_PID_TEST_*, */
+	/* User space stores these two while programs run: IBS_LIVE_* and IBS_PID_TEST_*, */
 	__u32 live;
 	/*
 	 * and the latency range in cycles: minimum of cgroups without their own; above
@@ -252,8 +253,13 @@ struct ibs_cpu_state {
 	__u16 min_lat;
 	__u8 filter;
 	__u8 lapsed; /* ibs_control.lease_ns has passed; user space clears it */
-	/* the loader sets these before the first sample */
-	__u32 shard;
+	/* the loader sets this, `node` and `complex` before the first sample */
+	__u16 shard;
+	/*
+	 * With IBS_LIVE_SHARED, if ops are counted: a sample here stands for this times as many, in
+	 * units of 1 / IBS_SHARE_ONE, since others had the PMU. User space changes it
+	 */
+	__u16 share;
 	__u16 node, complex;
 	__u32 lines; /* index of the hot-line table in use; user space changes it */
 
@@ -305,6 +311,10 @@ enum ibs_task_select {
 
 #define IBS_LAT_MAX_SHIFT 16 /* of ibs_cpu_state.lat */
 
+#define IBS_SHARE_SHIFT 10
+#define IBS_SHARE_ONE	(1 << IBS_SHARE_SHIFT)
+#define IBS_SHARE_MAX	0xffff
+
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Shared words that change while programs run: use READ_ONCE() and WRITE_ONCE(). */
@@ -332,8 +342,7 @@ enum ibs_pmu_marked {
 /* Value of the map `state`, pinned for readers. */
 struct ibs_state {
 	struct ibs_control control;
-	struct ibs_cpu_state
-		cpu[]; /* one per possible CPU, rounded up to a power of two */
+	struct ibs_cpu_state cpu[]; /* one per possible CPU, rounded up to a power of two */
 };
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "replay/engine.h"
 #include "sampler/sampler.h"
+#include "sampler/sampler_private.h"
 #include "twin_run.h"
 #include "twin_model.h"
 
@@ -202,12 +203,44 @@ static void test_ops_of_regs(void **state)
 	sampler_close(s);
 }
 
+/* Where another user has the PMU for a part of the time, a sample stands for more, but is one sample. */
+static void test_shares(void **state)
+{
+	static const struct ibs_twin_sample sample = { .period = 1000 };
+	struct ibs_twin_sample load = sample;
+	struct sampler_opts opts = zen4;
+	struct snapshot snap;
+	struct err err = {};
+	struct sampler *s;
+
+	(void)state;
+	opts.count_ops = true;
+	s = open_twin(&opts);
+	load_miss(load.regs, DRAM, 300);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		s->state->cpu[cpu].share = 5 * IBS_SHARE_ONE / 2;
+	assert_int_equal(twin_run(s, &load, 1, NULL, &err), 0);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		s->state->cpu[cpu].live |= IBS_LIVE_SHARED;
+	assert_int_equal(twin_run(s, &load, 1, NULL, &err), 0);
+	/* a change of the selection leaves it as it is */
+	select_renew(&s->select);
+	assert_int_equal(twin_run(s, &load, 1, NULL, &err), 0);
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, 1);
+	assert_int_equal(snap.groups[0].series[0].samples, 3);
+	assert_int_equal(snap.groups[0].series[0].sum, 900);
+	assert_int_equal(snap.groups[0].series[0].ops, 6000);
+	assert_int_equal(snap.groups[0].series[0].cycles, 300 * 6000);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_ops),
-		cmocka_unit_test(test_ops_of_regs),
+		cmocka_unit_test(test_random),	      cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_ops_of_regs),   cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_every_latency),
 	};
 

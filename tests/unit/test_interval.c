@@ -272,6 +272,16 @@ static void test_shared(void **unused)
 	assert_int_equal(diff.groups[0].series[0].cycles, 0);
 	assert_int_equal(diff.groups[0].series[0].hitm, 12000);
 	snapshot_free(&diff);
+	/* what weights of samples make up for already is not made up for again, and too much is taken back */
+	s.ops = 4000;
+	newer.pmu.extra_ns = 1000;
+	snapshot_diff(&newer, &older, &diff);
+	assert_int_equal(diff.groups[0].series[0].ops, 4000);
+	snapshot_free(&diff);
+	newer.pmu.extra_ns = 1500;
+	snapshot_diff(&newer, &older, &diff);
+	assert_int_equal(diff.groups[0].series[0].ops, 3200);
+	snapshot_free(&diff);
 }
 
 static int set_up(void **unused)

@@ -47,12 +47,19 @@ static struct ledger ledger(__u64 seen, bool exact)
 	return l;
 }
 
+/* Times that the event was enabled, of that on the PMU. */
+static unsigned int shared = 1;
+
 static void add(struct stratified *s, enum stratum of, __u64 tags, struct group *groups, size_t n,
 		__u64 seen)
 {
 	const struct snapshot slice = { .time_ns = 1000000000,
 					.ledger = ledger(seen, of == STRATUM_FULL),
-					.pmu = { .cpus = 2, .ops = 1000, .tagged = tags },
+					.pmu = { .cpus = 2,
+						 .ops = 1000,
+						 .tagged = tags,
+						 .enabled_ns = 1000,
+						 .running_ns = 1000 / shared },
 					.groups = groups,
 					.n_groups = n };
 
@@ -114,6 +121,22 @@ static void sums(void **state)
 	assert_int_equal(g->tlb.l2_miss, 4);
 	NEAR(g->tlb.l2_miss_ops, 4 * 200);
 	NEAR(s.groups[1].series[0].ops, 8 * 200);
+	snapshot_free(&s);
+}
+
+/* What another user of the PMU took away is estimated from the rest. */
+static void shares(void **state)
+{
+	struct snapshot s;
+
+	(void)state;
+	shared = 2;
+	build(&s);
+	shared = 1;
+	NEAR(s.groups[0].series[0].ops, 2 * 4 * 200);
+	NEAR(s.groups[0].series[1].cycles, 2 * 22 * 400 * 4000 / 220.0);
+	assert_int_equal(s.groups[0].series[1].samples, 22);
+	NEAR(s.groups[1].series[0].ops, 2 * 8 * 200);
 	snapshot_free(&s);
 }
 
@@ -193,10 +216,8 @@ static void long_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums),
-		cmocka_unit_test(ledgers),
-		cmocka_unit_test(rows),
-		cmocka_unit_test(long_window),
+		cmocka_unit_test(sums), cmocka_unit_test(ledgers),     cmocka_unit_test(shares),
+		cmocka_unit_test(rows), cmocka_unit_test(long_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,6 +137,7 @@ static void add_pmu(struct pmu_state *to, const struct pmu_state *p)
 	to->counted += p->counted;
 	to->enabled_ns += p->enabled_ns;
 	to->running_ns += p->running_ns;
+	to->extra_ns += p->extra_ns;
 	to->throttled += p->throttled;
 	to->went += p->went;
 	to->came += p->came;
@@ -261,7 +262,7 @@ static void finish_group(struct group *g)
 static void add_cell(struct group *g, struct cell *c, enum stratum of, const struct stratified *s,
 		     const struct strata_design *d)
 {
-	const double full = strata_weight(d, false);
+	const double shared = pmu_scale(&s->of[of].pmu), full = shared * strata_weight(d, false);
 
 	for (size_t k = 0; k < c->n; k++) {
 		const bool reach = s->reach >> c->part[k].all.src & 1;
@@ -269,7 +270,7 @@ static void add_cell(struct group *g, struct cell *c, enum stratum of, const str
 		/* what the filter may let through beside is estimated by the full stratum */
 		if (of == STRATUM_FULL || reach)
 			add_part(series_of(g, &c->part[k].all), &c->part[k], of,
-				 reach ? strata_weight(d, true) : full, d);
+				 reach ? shared * strata_weight(d, true) : full, d);
 	}
 	if (of == STRATUM_MISS)
 		return;

@@ -242,6 +242,7 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->counted -= older->counted;
 	p->enabled_ns -= older->enabled_ns;
 	p->running_ns -= older->running_ns;
+	p->extra_ns -= older->extra_ns;
 	p->throttled -= older->throttled;
 	p->went -= older->went;
 	p->came -= older->came;
@@ -252,12 +253,19 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->ops -= older->ops;
 }
 
+double pmu_scale(const struct pmu_state *pmu)
+{
+	const double known = (double)pmu->running_ns + pmu->extra_ns;
+
+	return known > 0 ? pmu->enabled_ns / known : 1;
+}
+
 /* What happened while another user had the PMU was like the rest of the interval. */
 static void group_scale(struct group *g, const struct pmu_state *pmu)
 {
-	const double f = pmu->running_ns ? (double)pmu->enabled_ns / pmu->running_ns : 1;
+	const double f = pmu_scale(pmu);
 
-	for (size_t i = 0; f > 1 && i < g->n_series; i++) {
+	for (size_t i = 0; f != 1 && i < g->n_series; i++) {
 		struct series *s = &g->series[i];
 
 		if (s->cycles)
@@ -265,7 +273,7 @@ static void group_scale(struct group *g, const struct pmu_state *pmu)
 		s->cycles = llround(s->cycles * f);
 		s->ops = llround(s->ops * f);
 	}
-	if (f > 1) {
+	if (f != 1) {
 		g->tlb.l2_hit_ops = llround(g->tlb.l2_hit_ops * f);
 		g->tlb.l2_miss_ops = llround(g->tlb.l2_miss_ops * f);
 	}

@@ -70,6 +70,7 @@ struct pmu_state {
 	unsigned int cpus;
 	__u64 counted;		      /* ops or cycles */
 	__u64 enabled_ns, running_ns; /* over all CPUs */
+	__s64 extra_ns; /* time off the PMU that estimates make up for already, CPU by CPU */
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online */
 	/*
@@ -138,6 +139,9 @@ struct hist_info {
  */
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 		   struct snapshot *out);
+
+/* By how much estimates of an interval must be scaled up for the time that another user had the PMU. */
+double pmu_scale(const struct pmu_state *pmu);
 
 /*
  * Estimate the ops of a group's samples from the tags of the interval, if unknown, and scale estimates up

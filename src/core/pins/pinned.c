@@ -478,6 +478,19 @@ void pinned_ledger(const struct ibs_meta_status *st, struct ledger *out)
 	out->undelivered_known = st->undelivered_known;
 }
 
+void pinned_pmu(const struct pinned *p, const struct ibs_meta_status *st, struct pmu_state *out)
+{
+	*out = (struct pmu_state){ .cpus = st->cpus,
+				   .enabled_ns = st->enabled_ns,
+				   .running_ns = st->running_ns,
+				   .throttled = st->throttled,
+				   .went = st->cpus_went,
+				   .came = st->cpus_came };
+	/* the collector weighs samples by the time that others had the PMU */
+	if (p->counts.has_ops)
+		out->extra_ns = (__s64)(st->enabled_ns - st->running_ns);
+}
+
 int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *err)
 {
 	const struct ibs_meta_status *st;
@@ -494,12 +507,7 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 		return ret;
 	out->time_ns = st->time_ns;
 	pinned_ledger(st, &out->ledger);
-	out->pmu = (struct pmu_state){ .cpus = st->cpus,
-				       .enabled_ns = st->enabled_ns,
-				       .running_ns = st->running_ns,
-				       .throttled = st->throttled,
-				       .went = st->cpus_went,
-				       .came = st->cpus_came };
+	pinned_pmu(p, st, &out->pmu);
 	return 0;
 }
 

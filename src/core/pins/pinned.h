@@ -45,6 +45,9 @@ void pinned_meta(const struct pinned *p, struct ibs_meta *out);
 
 const struct counts *pinned_counts(const struct pinned *p);
 
+/* What the PMU did, by the collector's status. */
+void pinned_pmu(const struct pinned *p, const struct ibs_meta_status *st, struct pmu_state *out);
+
 /* The collector's own numbers: sets all but `seen` and the outcomes. */
 void pinned_ledger(const struct ibs_meta_status *st, struct ledger *out);
 

@@ -332,6 +332,12 @@ const char *sampler_slab_name(struct sampler *s, __u64 id);
 /* Call about every half second: collects throttling events, and samples CPUs that came online. */
 void sampler_tick(struct sampler *s);
 
+/*
+ * True if another user of the PMU had it for a part of the time between the last two ticks, and samples are
+ * weighed by that: tick ten times a second.
+ */
+bool sampler_is_shared(const struct sampler *s);
+
 /* True if the cgroup has been dead long enough that no more samples of it can come. */
 typedef bool sampler_dead(void *arg, __u64 cgroup_id);
 

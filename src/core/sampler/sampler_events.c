@@ -173,6 +173,7 @@ void sampler_tick(struct sampler *s)
 		perf_events_follow(*p, &online, &err);
 	sampler_tags_weigh(s);
 	ret = ret ?: perf_events_follow(s->events, &online, &err);
+	sampler_share_weigh(s);
 	sampler_pins_mark(s);
 	if (ret) {
 		if (!s->warned_cpus)

@@ -88,6 +88,9 @@ static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 		st[cpu].node = topology_node(topo, cpu);
 		st[cpu].lines = opts->source == SAMPLER_TWIN ? 2 * cpu : ~0u;
 		st[cpu].lapsed = 0; /* in adopted state, a lease may have ended */
+		/* and another user may have had the PMU */
+		st[cpu].share = IBS_SHARE_ONE;
+		st[cpu].live &= ~IBS_LIVE_SHARED;
 		memcpy(st[cpu].layout, cfg->layout, sizeof(st[cpu].layout));
 	}
 	for (size_t i = 0; opts->source != SAMPLER_TWIN && i < opts->n_cpus; i++)
@@ -261,6 +264,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (ret)
 		goto fail;
 	place_cpus(s, opts, topo);
+	sampler_share_open(s);
 	sampler_fold_reserve(s, opts);
 	ret = sampler_pins_resume(s, opts, err) ?: open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
 	if (ret)
@@ -384,6 +388,7 @@ void sampler_close(struct sampler *s)
 	unmap(&s->tids);
 	unmap(&s->twin);
 	free(s->slots_seen);
+	free(s->shares);
 	slab_list_free(&s->slab_names);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);

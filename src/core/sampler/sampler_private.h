@@ -61,6 +61,7 @@ struct sampler {
 	struct perf_events_total tags_before, tags_after;
 	bool tags_ended;
 	struct perf_events_total tags_weighed; /* at the last update of ibs_control.tag_ops */
+	struct shares *shares;		       /* of CPUs' time on the PMU */
 	__u64 tag_unit; /* unit of SAMPLER_TAG_OPS: 1, or the period of a fetch tag */
 	bool tags_are_lost;
 	double tag_debt;     /* ops by which samples so far are underestimated */
@@ -153,6 +154,11 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out);
 /* True if samples are weighted by ibs_control.tag_ops, which sampler_tags_weigh() updates. */
 bool sampler_weighs_tags(const struct sampler_opts *opts);
 void sampler_tags_weigh(struct sampler *s);
+/* Weights of samples on CPUs where another user has the PMU for a part of the time. */
+void sampler_share_open(struct sampler *s);
+void sampler_share_weigh(struct sampler *s);
+__s64 sampler_share_extra(const struct sampler *s); /* pmu_state.extra_ns, as of the last reading */
+
 /* Adjust the weight of a tag to a new period. */
 void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
 

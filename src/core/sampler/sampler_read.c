@@ -28,6 +28,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		.came = s->pmu_before.came + t.came,
 		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
 		.running_ns = s->pmu_before.running_ns + t.running_ns,
+		.extra_ns = sampler_share_extra(s),
 		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
 	};
 	sampler_tags_read(s, &out->pmu); /* last: each sample was tagged before */

@@ -124,6 +124,16 @@ static __u32 next_gen(const struct sampler_select *ss)
 	return ((ss->cpus[0].live + IBS_LIVE_STEP) & IBS_LIVE_GEN) ?: IBS_LIVE_STEP;
 }
 
+/* Set `live`, but for what it says of other users of the PMU. */
+static void select_mark(struct sampler_select *ss, __u32 live)
+{
+	for (unsigned int cpu = 0; cpu < ss->n_cpus; cpu++) {
+		__u32 *word = &ss->cpus[cpu].live;
+
+		__atomic_store_n(word, live | (*word & IBS_LIVE_SHARED), __ATOMIC_SEQ_CST);
+	}
+}
+
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
 {
@@ -133,7 +143,7 @@ static int set_processes(struct sampler_select *ss, const struct selected_pids *
 
 	if (ret)
 		return ret;
-	set_live(ss, live, next_gen(ss) | (out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN));
+	select_mark(ss, next_gen(ss) | (out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN));
 	for (size_t pid = 0; pid < other.n; pid++)
 		if (has(&other, pid))
 			take_out(&other, pid);
@@ -215,7 +225,7 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 
 void select_renew(struct sampler_select *ss)
 {
-	set_live(ss, live, next_gen(ss) | (__u8)ss->cpus[0].live);
+	select_mark(ss, next_gen(ss) | (__u8)ss->cpus[0].live);
 }
 
 void select_close(struct sampler_select *ss)

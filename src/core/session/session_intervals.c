@@ -8,7 +8,17 @@
 #include <poll.h>
 
 /* Throttle records wait in a small buffer. */
-#define TICK_S 0.5
+#define TICK_S	      0.5
+#define SHARED_TICK_S 0.1
+
+/* How soon to tick: weights of samples follow what other users of the PMU do. */
+static double tick_s(const struct session *s)
+{
+	for_each_event (e, s)
+		if (sampler_is_shared(e->sampler))
+			return SHARED_TICK_S;
+	return TICK_S;
+}
 
 /*
  * Take turns between strata, and wait until @deadline. Checks signals and events once even if it has passed, as it has when printing takes
@@ -30,7 +40,7 @@ static int wait_until(struct session *s, const struct session_intervals *o, doub
 	do {
 		double left = fmax(fmin(deadline, session_strata_due(s)) - now_s(), 0);
 
-		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
+		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(tick_s(s), follow)) * 1000));
 		if (fds[0].revents || *o->interrupted)
 			return 1;
 		if (session_command_ended(s))

@@ -186,6 +186,7 @@ bool sampling_warn_other(const struct snapshot *interval)
 void session_warn(struct session *s, unsigned int n, const struct snapshot *interval)
 {
 	struct running *r = &s->running[n];
+	const struct session_event *e = &s->setup->event[n];
 	char users[256], text[256];
 
 	if (interval->pmu.throttled && !r->warned_throttled) {
@@ -197,11 +198,13 @@ void session_warn(struct session *s, unsigned int n, const struct snapshot *inte
 		r->warned_shared = true;
 		log_warn(
 			"the event was on the PMU %.1f%% of the time: another user of %s shares it "
-			"(%s); estimates are scaled up, and the number of missed samples is "
+			"(%s); estimates are scaled up%s, and the number of missed samples is "
 			"unknown",
-			100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns,
-			s->setup->event[n].spec->pmu,
-			perf_users("", users, sizeof(users)) ? users : "perf, another ibscope");
+			100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns, e->spec->pmu,
+			perf_users("", users, sizeof(users)) ? users : "perf, another ibscope",
+			e->opts.count_ops ? ""
+					  : ", as if it had the same share and period on all CPUs "
+					    "(--plan program does not need that)");
 	}
 	if (!r->warned_rate && session_rate_warning(s, n, interval, text, sizeof(text))) {
 		r->warned_rate = true;

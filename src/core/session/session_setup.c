@@ -259,6 +259,13 @@ static int prepare_sim(struct setup *s, struct session_event *e, struct err *err
 	return 0;
 }
 
+/* Ops are counted, so that samples can have weights, since another user may have the PMU of some CPUs. */
+static bool weighs_shares(const struct session_event *e)
+{
+	return e->opts.source == SAMPLER_IBS && e->opts.output == SAMPLER_SERIES &&
+	       !e->opts.line_sets && !e->plan.strata;
+}
+
 static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct err *err)
 {
 	const struct sampling_opts *o = &s->options;
@@ -288,7 +295,7 @@ static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct er
 	e->opts.event = e->text;
 	e->opts.by = labels_by(e->labels);
 	e->opts.slabs |= !!(e->opts.by & IBS_BY_SLAB);
-	e->opts.count_ops |= e->opts.attr.freq;
+	e->opts.count_ops |= e->opts.attr.freq || weighs_shares(e);
 	e->opts.count_ops &= e->opts.filter != EVENT_FILTER_HARDWARE || e->opts.pins;
 	e->info.event = e->text;
 	e->info.period = e->opts.attr.freq ? 0 : e->opts.attr.sample_period;

@@ -93,12 +93,7 @@ static int read_counts(struct pins_source *s, struct snapshot *out, struct err *
 	now.ledger = (struct ledger){ .pmu_samples = st->pmu_samples,
 				      .unseen = st->unseen,
 				      .pmu_exact = st->pmu_exact };
-	now.pmu = (struct pmu_state){ .cpus = st->cpus,
-				      .enabled_ns = st->enabled_ns,
-				      .running_ns = st->running_ns,
-				      .throttled = st->throttled,
-				      .went = st->cpus_went,
-				      .came = st->cpus_came };
+	pinned_pmu(s->p, st, &now.pmu);
 	ret = interval_read(&s->last, pinned_counts(s->p), &now, out, err);
 	if (ret)
 		return ret;

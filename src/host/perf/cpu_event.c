@@ -152,7 +152,8 @@ bool cpu_event_read(const struct perf_events *pe, struct cpu_event *ev, struct p
 		r.running = group.running;
 		t->second += group.value[1];
 	}
-	ev->enabled_ns = r.enabled;
+	ev->enabled_ns = ev->own_ns = r.enabled;
+	ev->running_ns = r.running;
 	if (ev->clock_fd >= 0 && read(ev->clock_fd, &clock, sizeof(clock)) == sizeof(clock))
 		ev->enabled_ns = clock.enabled;
 	ev->fresh = true;

@@ -182,6 +182,15 @@ size_t perf_events_n(const struct perf_events *pe);
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
 /**
+ * perf_events_shares() - how long each open event was enabled, and of that on the PMU
+ *
+ * As read last, by any of these functions. A reopened event begins from 0.
+ */
+void perf_events_shares(const struct perf_events *pe,
+			void (*fn)(void *ctx, unsigned int cpu, __u64 enabled_ns, __u64 running_ns),
+			void *ctx);
+
+/**
  * perf_events_realign() - count periods exactly again after another user has left the PMU
  * @enabled: set to true if they were enabled, and must be enabled again
  *

@@ -484,6 +484,15 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 			cpu_event_read(pe, &pe->ev[i], out);
 }
 
+void perf_events_shares(const struct perf_events *pe,
+			void (*fn)(void *ctx, unsigned int cpu, __u64 enabled_ns, __u64 running_ns),
+			void *ctx)
+{
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			fn(ctx, pe->ev[i].cpu, pe->ev[i].own_ns, pe->ev[i].running_ns);
+}
+
 int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 {
 	int ret;

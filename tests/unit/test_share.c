@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Weights of samples on CPUs where another user has the PMU for a part of the time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "perf/cpu_event.h"
+#include "sampler/sampler_private.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CPUS  2
+#define STEP  100000000ULL /* ns from tick to tick */
+#define STEPS 100
+
+static struct cpu_event ev[CPUS];
+static struct perf_events events = { .ev = ev, .n = CPUS, .cgroup = -1 };
+static struct sampler s = {
+	.events = &events, .possible_cpus = CPUS, .count_ops = true, .started = true
+};
+static double estimated[CPUS], extra;
+
+static double weight(unsigned int cpu)
+{
+	const struct ibs_cpu_state *st = &s.state->cpu[cpu];
+
+	return st->live & IBS_LIVE_SHARED ? (double)st->share / IBS_SHARE_ONE : 1;
+}
+
+/* Time passes; samples stand for the time on the PMU, by the weight that they have now. */
+static void run(unsigned int cpu, double share)
+{
+	const __u64 on = STEP * share;
+
+	ev[cpu].own_ns += STEP;
+	ev[cpu].running_ns += on;
+	estimated[cpu] += on * weight(cpu);
+	extra += on * (weight(cpu) - 1);
+}
+
+static int set_up(void **unused)
+{
+	const size_t size = sizeof(*s.state) + CPUS * sizeof(*s.state->cpu);
+
+	(void)unused;
+	free(s.state);
+	free(s.shares);
+	s.state = aligned_alloc(_Alignof(struct ibs_state), size);
+	memset(s.state, 0, size);
+	for (unsigned int cpu = 0; cpu < CPUS; cpu++) {
+		/* a file that has no counts, which are those above */
+		if (ev[cpu].fd > 0)
+			close(ev[cpu].fd);
+		ev[cpu] = CLOSED_EVENT(cpu);
+		ev[cpu].fd = open("/dev/null", O_RDONLY);
+		s.state->cpu[cpu].live = 5 * IBS_LIVE_STEP | IBS_PID_TEST_IN;
+		estimated[cpu] = 0;
+	}
+	extra = 0;
+	sampler_share_open(&s);
+	return 0;
+}
+
+/* One CPU is shared, the other is not. */
+static void test_one(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < STEPS; i++) {
+		run(0, 1);
+		run(1, 0.5 + (i % 7 - 3) / 40.0);
+		/* before the tick, as an interval may end then */
+		assert_true(fabs(sampler_share_extra(&s) - extra) < 100);
+		sampler_share_weigh(&s);
+		assert_true(fabs(sampler_share_extra(&s) - extra) < 100);
+		assert_true(weight(0) == 1);
+		assert_true(sampler_is_shared(&s));
+	}
+	assert_true(estimated[0] == ev[0].own_ns);
+	assert_true(fabs(estimated[1] / ev[1].own_ns - 1) < 0.002);
+	assert_int_equal(s.state->cpu[0].live, 5 * IBS_LIVE_STEP | IBS_PID_TEST_IN);
+	assert_int_equal(s.state->cpu[1].live,
+			 5 * IBS_LIVE_STEP | IBS_LIVE_SHARED | IBS_PID_TEST_IN);
+	/* the other user leaves */
+	for (int i = 0; i < 5; i++) {
+		run(0, 1);
+		run(1, 1);
+		sampler_share_weigh(&s);
+	}
+	assert_true(weight(1) == 1);
+	assert_false(sampler_is_shared(&s));
+	assert_true(fabs(estimated[1] / ev[1].own_ns - 1) < 0.0002);
+	assert_int_equal(s.state->cpu[1].live, 5 * IBS_LIVE_STEP | IBS_PID_TEST_IN);
+}
+
+/* What samples stood for too little is made up for, but a few samples never stand for much. */
+static void test_debt(void **unused)
+{
+	(void)unused;
+	run(0, 0.01);
+	sampler_share_weigh(&s);
+	assert_true(weight(0) <= IBS_SHARE_MAX / (double)IBS_SHARE_ONE);
+	run(0, 0);
+	sampler_share_weigh(&s); /* nothing to tell a weight by */
+	for (int i = 0; i < STEPS; i++) {
+		run(0, 0.25);
+		sampler_share_weigh(&s);
+		assert_true(weight(0) <= 2 / 0.25);
+	}
+	assert_true(fabs(estimated[0] / ev[0].own_ns - 1) < 0.002);
+	/* a reopened event counts from 0 */
+	ev[0].own_ns = ev[0].running_ns = 0;
+	run(0, 0.25);
+	sampler_share_weigh(&s);
+	assert_true(fabs(weight(0) - 4) < 0.1);
+}
+
+/* Where the program does not count ops, nothing is weighed. */
+static void test_without(void **unused)
+{
+	(void)unused;
+	s.count_ops = false;
+	run(0, 0.5);
+	sampler_share_weigh(&s);
+	s.count_ops = true;
+	assert_true(weight(0) == 1);
+	assert_int_equal(sampler_share_extra(&s), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test_setup(test_one, set_up),
+					    cmocka_unit_test_setup(test_debt, set_up),
+					    cmocka_unit_test_setup(test_without, set_up) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
