@@ -5,6 +5,7 @@ within 2 % of what the emulation counted; and while perf has the PMU for half of
 
 A clock that counts instructions makes the host's load no part of the result.
 """
+import collections
 import json
 import sys
 
@@ -29,7 +30,8 @@ def check(g, name, p):
 # A processor that is always busy, at so many instructions a second, that another user takes none away
 SHARED = r'''
 OPTS='--json --plan program -e ibs_op/cnt_ctl=1/ -c 400000'
-run alone ibscope hist $OPTS 4 1
+sleep 3
+run alone ibscope hist $OPTS 8 1
 perf record -q -N -e ibs_op/cnt_ctl=1/ -c 1600000 -a -o /tmp/other.data -- sleep 1000 > $O/other.perf 2>&1 & OTHER=$!
 for i in $(seq 100); do [ -s /tmp/other.data ] && break; sleep 0.1; done
 run shared ibscope hist $OPTS 8 1
@@ -55,6 +57,47 @@ def check_shared(g):
     other = {c['id']: c for c in json.loads(g.read('doctor.out'))['checks']}['other_user']
     need(other['status'] == 'warn' and 'perf (' in other['why'], other)
     return '%d samples at %.1f %% of the time, off by %.2f %%' % (n, 100 * shared['running'], 100 * error)
+
+
+# The same with two processors, of which another user takes half of one: each has a container. The two execute in
+# turns, some of the kernel's turns without having executed: they are made longer.
+SHARED_CPU = r'''
+echo 20 > /sys/bus/event_source/devices/ibs_op/perf_event_mux_interval_ms
+OPTS='--json --plan program -e ibs_op/cnt_ctl=1/ -c 400000'
+sleep 3
+run alone ibscope hist $OPTS 8 1
+perf record -q -N -e ibs_op/cnt_ctl=1/ -c 1600000 -C 1 -o /tmp/other.data -- sleep 1000 > $O/other.perf 2>&1 & OTHER=$!
+for i in $(seq 100); do [ -s /tmp/other.data ] && break; sleep 0.1; done
+run shared ibscope hist $OPTS 12 1
+kill -INT $OTHER; wait $OTHER
+rm -f /tmp/other.data
+'''
+
+
+def rates(j):
+    """Estimated ops a second of each container."""
+    rate = collections.Counter()
+    for s in j['series']:
+        rate[s['labels']['cgroup']] += s['estimated_ops'] / j['interval_s']
+    return rate
+
+
+def check_shared_cpu(g):
+    alone, shared = (json.loads(g.stdout(name)) for name in ('alone', 'shared'))
+    need(alone['running'] == 1 and 0.7 < shared['running'] < 0.8, [alone['running'], shared['running']])
+    want, got = rates(alone), rates(shared)
+    error = {c: got[c] / want[c] - 1 for c in ('/a', '/b')}
+    need(all(abs(e) < SHARED_LIMIT for e in error.values()), 'off by %s' % error)
+    need('estimates are scaled up' in g.read('shared.err'), g.read('shared.err'))
+    return '%d samples at %.1f %% of the time, off by %s' % (
+        shared['ledger']['aggregated'], 100 * shared['running'],
+        ', '.join('%.2f %% in %s' % (100 * e, c) for c, e in error.items()))
+
+
+def scenario_shared_cpu(g):
+    g.do('start a /a 0; start b /b 1')
+    g.do(SHARED_CPU)
+    g.check('ops of two containers, one with half of the time', check_shared_cpu, g)
 
 
 def scenarios(g):
@@ -83,7 +126,7 @@ def scenarios(g):
 def main():
     ap = guest.options(__doc__.splitlines()[0])
     ap.add_argument(SHARED_ONLY, action='store_true', help='only with another user of the PMU')
-    return guest.run_pairs(ap, PAIRS, '-estimates', scenarios)
+    return guest.run_pairs(ap, PAIRS, '-estimates', scenarios, two=scenario_shared_cpu)
 
 
 if __name__ == '__main__':
