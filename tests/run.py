@@ -4,7 +4,7 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others, but only one at a time samples until all that do not sample have ended. One that fails
+Most of them run beside others, of which no more sample than there are CPUs until all that do not sample have ended. One that fails
 there is repeated with the machine to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
 They begin in a random order, which SEED=N in the environment repeats.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
@@ -33,11 +33,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # They measure, or look at what each CPU does, or sample what all processes do: they run first, one after the other.
 ALONE = ('test_bombs.py', 'test_doctor_cost.py', 'test_governor.py', 'test_neighbours_live.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, and begin before the others, in any order.
-LONG = ('test_corpora.py', 'test_hostile_names.py', 'test_push_names.py', 'test_serve.py', 'test_record.py',
-        'test_exporter.py', 'test_top.py',
-        'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
-        'test_exporter_web.py', 'test_schemas.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
-        'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
+LONG = ('test_compare', 'test_container_names', 'test_containers.py', 'test_control.py', 'test_diff_history.py', 'test_exporter.py',
+        'test_exporter_history.py', 'test_exporter_seen.py', 'test_exporter_web.py', 'test_fleet.py', 'test_flight.py',
+        'test_governor_live.py', 'test_hist_command.py', 'test_hostile_names.py', 'test_html.py', 'test_many.py', 'test_next.py',
+        'test_pins.py', 'test_pins_repair.py', 'test_push.py', 'test_push_names.py', 'test_record.py', 'test_schemas.py',
+        'test_schemas_live.py', 'test_serve.py', 'test_sim.py', 'test_top.py', 'test_top_command.py', 'test_why.py')
 # System tests that sample little, and measure nothing: they run beside those that do.
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
 CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
@@ -296,14 +296,14 @@ def run_jobs(jobs, layers):
                 sys.stdout.flush()
     work(alone)
     # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
-    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though:
-    # one of them runs beside those that compute, and after these as many as there are CPUs.
+    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though
+    # (0.45 s of CPU time a second): as many as there are CPUs run beside those that compute, and one more after these.
     cpus, to_sample, rest = os.cpu_count(), iter(sampling), iter(others)
-    with concurrent.futures.ThreadPoolExecutor(cpus) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
-        began = [samplers.submit(work, to_sample)]
+    with concurrent.futures.ThreadPoolExecutor(cpus + 1) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
+        began = [samplers.submit(work, to_sample) for _ in range(cpus)]
         for worker in [beside.submit(work, rest, NICE) for _ in range(cpus)]:
             worker.result()
-        began += [samplers.submit(work, to_sample) for _ in range(1, cpus)]
+        began.append(samplers.submit(work, to_sample))
         for worker in began:
             worker.result()
     failed, unsteady = [job for job in sampling + others if tallies[job].failed], []

@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import run  # noqa: E402
+from ibscope import until  # noqa: E402
 
 
 def process(rc, stdout='', stderr=''):
@@ -92,6 +94,35 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(sorted(os.path.basename(path) for path in paths[:n]), sorted(run.LONG))
         self.assertNotEqual(a[:n], c[:n])
         self.assertNotEqual(a[n:], sorted(a[n:]))
+
+    def test_what_runs_beside_what(self):
+        """Nothing beside what measures; no more that sample than there are CPUs, and one more once nothing else runs."""
+        jobs, lock, now, most = run.list_jobs(argparse.Namespace(san=''), '1'), threading.Lock(), [], {}
+        left, cpus = collections.Counter(job.kind for job in jobs), os.cpu_count()
+
+        def start(job):
+            with lock:
+                now.append(job.kind)
+                self.assertFalse('alone' in now and len(now) > 1, now)
+                at = job.kind, left['other'] > 0
+                most[at] = max(most.get(at, 0), now.count(job.kind))
+            if job.kind == 'other':
+                until(lambda: most.get(('sampling', True), 0) >= cpus, 5)
+            elif job.kind == 'sampling':
+                time.sleep(0.01)
+                until(lambda: left['other'] or most.get(('sampling', False), 0) > cpus, 5)
+            with lock:
+                now.remove(job.kind)
+                left[job.kind] -= 1
+
+        for job in jobs:
+            job.start, job.judge = (lambda _, job=job: start(job)), lambda *_: run.Tally()
+        with contextlib.redirect_stdout(io.StringIO()):
+            run.run_jobs(jobs, {job.layer: run.Tally() for job in jobs})
+        self.assertFalse(+left)
+        self.assertLessEqual(most['other', True], cpus)
+        self.assertEqual(most['sampling', True], cpus)
+        self.assertEqual(most['sampling', False], cpus + 1)
 
     def test_what_fails_beside_others_runs_once_more_alone(self):
         names = [f'test_{name}.py' for name in ('man', 'report', 'pipes', 'rooms', 'merge', 'export', 'numa')]
