@@ -227,8 +227,8 @@ demo: deps
 
 check: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
-	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-san BPF_O=$(O) SAN=address,undefined all tests
+	$(Q)tests/timed.sh build $(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)tests/timed.sh 'sanitized build' $(MAKE) --no-print-directory -j$(J) O=$(O)-san BPF_O=$(O) SAN=address,undefined all tests
 	$(Q)tests/run.py --build $(O) --san $(O)-san
 
 # Two minutes: estimates from IBS registers against a core that knows the truth.

@@ -294,7 +294,9 @@ def run_jobs(jobs, layers):
             with said:
                 tallies[job] = job.judge(job.path, p)
                 sys.stdout.flush()
+    began_s = time.monotonic()
     work(alone)
+    alone_s = time.monotonic() - began_s
     # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
     # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though
     # (0.45 s of CPU time a second): as many as there are CPUs run beside those that compute, and one more after these.
@@ -306,6 +308,7 @@ def run_jobs(jobs, layers):
         began.append(samplers.submit(work, to_sample))
         for worker in began:
             worker.result()
+    print(f'# {alone_s:.0f} s for what runs alone, {time.monotonic() - began_s - alone_s:.0f} s for what runs beside others', flush=True)
     failed, unsteady = [job for job in sampling + others if tallies[job].failed], []
     for job in failed if len(failed) <= UNSTEADY else []:
         print(f'# {job.name} once more, alone')
