@@ -186,6 +186,7 @@ static inline int sr_write(int fd, __u64 seed, unsigned int slices, enum stratum
 
 	if (!s)
 		abort();
+	info.realtime_ns += seed; /* not the same recording as another one */
 	s->state = seed << 32;
 	s->time = 1000;
 	sr_pools(s);

@@ -123,7 +123,7 @@ static int check(void *cmd, struct err *err)
 
 int cmd_annotate(int argc, char **argv)
 {
-	struct cmd c = { .in.input.argument = "FUNCTION" };
+	struct cmd c = { .in.input = { .argument = "FUNCTION", .strata = RECORDED_WEIGHTS } };
 	struct option_row view[VIEW_OPTIONS_MAX];
 	const struct recorded_command command = {
 		.sampling = &c.sampling,

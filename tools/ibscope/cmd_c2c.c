@@ -269,7 +269,7 @@ static int c2c_control(int argc, char **argv)
 
 int cmd_c2c(int argc, char **argv)
 {
-	struct cmd c = { .print.view.sort = TABLE_CYCLES };
+	struct cmd c = { .print.view.sort = TABLE_CYCLES, .in.input.strata = RECORDED_WEIGHTS };
 
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))

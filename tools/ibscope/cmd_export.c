@@ -183,7 +183,7 @@ static int check(void *cmd, struct err *err)
 
 int cmd_export(int argc, char **argv)
 {
-	struct cmd c = {};
+	struct cmd c = { .in.input.strata = RECORDED_WEIGHTS };
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,

@@ -59,7 +59,8 @@ struct perf_event_attr perf_attr_of(const struct trace_pmu *p)
 		.type = p->op ? OP_TYPE : FETCH_TYPE,
 		.size = sizeof(struct perf_event_attr),
 		.config = perf_is_op_count(p) ? PERF_CNT_CTL : 0,
-		.sample_period = p->period,
+		/* 0 would be an event that only counts: each sample of a miss stratum has its own */
+		.sample_period = p->period ?: !!p->reach,
 		.freq = p->freq,
 		.sample_type = SAMPLE_TYPE | (p->stacks ? PERF_SAMPLE_CALLCHAIN : 0),
 		.sample_id_all = 1,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ibscope/filter_fields.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -253,7 +254,10 @@ static void add_sample(struct perf_writer *w, const struct trace_event *ev)
 	perf_put64(w, op_field(ev, IBS_OP_FIELD_DC_LIN_AD));
 	perf_put32(w, s->cpu);
 	perf_put32(w, 0);
-	perf_put64(w, !p->freq ? p->period : whole ? ibs_op_period(&s->op) : 0);
+	perf_put64(w, p->reach	 ? (__u64)llround(s->weight)
+		      : !p->freq ? p->period
+		      : whole	 ? ibs_op_period(&s->op)
+				 : 0);
 	if (p->stacks) {
 		perf_put64(w, s->n_stack);
 		perf_put(w, s->stack, s->n_stack * sizeof(*s->stack));

@@ -538,7 +538,7 @@ static void write_all(struct writer *w, const struct report_head *head)
 		write_type(w, PROFILE_SAMPLE_TYPE, "dram", "count");
 	write_number(w, PROFILE_DEFAULT_TYPE,
 		     string_of(w, p->no_estimate ? "latency" : "miss_cycles"));
-	if (head->info->n_pmus && !head->info->pmu->freq) {
+	if (head->info->n_pmus && !head->info->pmu->freq && !trace_has_strata(head->info)) {
 		write_type(w, PROFILE_PERIOD_TYPE, "ibs", unit);
 		write_number(w, PROFILE_PERIOD, head->info->pmu->period);
 	}

@@ -139,6 +139,7 @@ struct lines {
 	const struct line_access *end; /* of those of all lines, which are one array */
 	struct line total;	       /* its slots and users are meaningless */
 	struct ibs_cpu cpu;	       /* processor that took the samples */
+	bool strata;	 /* samples have different weights, so the sums of latencies say nothing */
 	bool has_period; /* the period of all samples is known: cycles are miss cycles */
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
 	__u64 other;				  /* other samples */

@@ -131,6 +131,7 @@ struct line_set *lines_new(const struct lines_opts *opts)
 
 	s->opts = *opts;
 	s->out.has_period = true;
+	s->out.strata = opts->info && trace_has_strata(opts->info);
 	s->queue = (struct parallel_queue){
 		.item = sizeof(*s->access), .room = LINES_BATCH, .work = add_batch, .ctx = s
 	};

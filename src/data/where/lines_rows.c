@@ -43,7 +43,8 @@
 	  "loads that another cache answered without reporting the line's state")                 \
 	X(LOADS, "loads", 0, COLUMN_OF_SLOT, l->loads, "samples that load, including prefetches") \
 	X(STORES, "stores", 0, COLUMN_OF_SLOT, l->stores, "samples that store")                   \
-	X(MEAN, "mean", 1, 0, share(l->sum, l->valid), "mean latency, cycles")                    \
+	X(MEAN, "mean", 1, 0, rows->lines->strata ? (double)NAN : share(l->sum, l->valid),        \
+	  "mean latency, cycles")                                                                 \
 	X(CPUS, "cpus", 0, COLUMN_OF_SLOT, r->sum ? (double)NAN : l->cpus, "different CPUs")      \
 	X(THREADS, "threads", 0, COLUMN_OF_SLOT, r->sum ? (double)NAN : l->threads,               \
 	  "different threads")

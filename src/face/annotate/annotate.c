@@ -27,7 +27,7 @@
 	X(SHARE_LOW, "share_low", 0, 0, share_interval_of(s, total).low,                         \
 	  "lower end of the 95 % interval of share")                                             \
 	X(SHARE_HIGH, "share_high", 0, 0, share_interval_of(s, total).high, "upper end of it")   \
-	X(INSTRUCTION_MEAN, "mean", 0, 0, ratio(s->sum, s->valid), "mean latency, cycles")       \
+	X(INSTRUCTION_MEAN, "mean", 0, 0, ratio(s->sum, s->timed), "mean latency, cycles")       \
 	X(DRAM, "dram", 0, 0, ratio(s->dram, s->known),                                          \
 	  "share of the row's miss cycles for data from DRAM")                                   \
 	X(REMOTE, "remote", 0, 0, ratio(s->remote, s->known),                                    \
@@ -103,10 +103,12 @@ double annotate_value(const struct annotate_sums *s, const struct annotate_sums 
 	}
 }
 
-static void add_wait(struct annotate_sums *s, const struct report_wait *w)
+/* @n: as many samples of one weight the sample counts for */
+static void add_wait(struct annotate_sums *s, const struct report_wait *w, __u64 n)
 {
 	s->valid++;
-	s->sum += w->lat;
+	s->timed += n;
+	s->sum += n * w->lat;
 	s->cycles += w->cycles;
 	estimate_add(&s->waits, w->cycles);
 	s->known += w->known ? w->cycles : 0;
@@ -144,26 +146,27 @@ static __u64 add_sums(struct annotate_sums *s, const struct annotate *a,
 	const struct ibs_op_sample *op = &ev->sample.op;
 	struct report_wait w = { 0 };
 	enum report_unit unit;
-	__u64 period, yes;
+	__u64 period, n, yes;
 
 	s->samples++;
 	s->memory += trace_accesses_memory(ev);
 	s->stores += ibs_op_field(op, IBS_OP_FIELD_ST_OP, &yes) && yes &&
 		     ibs_op_field(op, IBS_OP_FIELD_LD_OP, &yes) && !yes;
 	period = report_period(a->opts.info, ev, &unit);
+	n = trace_has_strata(a->opts.info) ? period : 1;
 	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;
-		add_wait(s, &w);
+		add_wait(s, &w, n);
 	} else {
 		w.cycles = 0;
 	}
 	if (ibs_op_field(op, IBS_OP_FIELD_DC_L1TLB_MISS, &yes)) {
-		s->accesses++;
-		s->walks += ibs_op_field(op, IBS_OP_FIELD_DC_L2TLB_MISS, &yes) && yes;
+		s->accesses += n;
+		s->walks += ibs_op_field(op, IBS_OP_FIELD_DC_L2TLB_MISS, &yes) && yes ? n : 0;
 	}
 	if (ibs_op_field(op, IBS_OP_FIELD_OP_BRN_MISP, &yes)) {
-		s->branches++;
-		s->mispredicted += yes;
+		s->branches += n;
+		s->mispredicted += yes ? n : 0;
 	}
 	return w.cycles;
 }

@@ -16,7 +16,9 @@
 extern const struct columns annotate_columns;
 
 struct annotate_sums {
-	__u64 samples, valid, sum; /* latencies of `valid` samples, cycles */
+	__u64 samples, valid;
+	/* of strata, these, translations and branches count each sample as often as its weight says */
+	__u64 timed, sum; /* `valid`, and the sum of their latencies, cycles */
 	/* miss cycles, or latencies if a period is unknown; the part with a known source */
 	__u64 cycles, known, dram, remote, hitm;
 	struct estimate waits;	      /* of `cycles` */
