@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The experiments of one pair: the victim's latency while the suspect is busy and while it is quiet. */
-#include "neighbours_private.h"
+/* What the experiments of a pair prove, judged by those at other times. */
+#include "neighbours_experiments.h"
 #include "base/std.h"
 
 #include <math.h>
 
-#define NEAR	       6 /* quiet windows that are compared with, on each side of a run */
-#define LONG	       8 /* windows of a run next to these */
-#define RUNS_MAX       (NEIGHBOURS_HISTORY / 2)
 #define BUSY_LEVEL     0.5 /* of the level that the suspect reaches */
 #define QUIET_LEVEL    0.25
-#define HIGH	       3   /* the level is that of its third busiest window */
-#define HIGH_SAMPLES   16  /* in it; fewer are noise */
-#define BUSIER	       1.2 /* the victim was not busier than this in a run than in quiet windows */
-#define LAZIER	       2.5 /* waiting longer, it gets less done, but not this much */
-#define RUN_MAX	       5.  /* standard deviations that a single run can count for */
-#define SIDES_APART    1.5 /* deviations of both sides of a run together beyond those of one alone */
-#define DISPERSION     0.64 /* relative variance of a latency, assumed before the data shows it */
-#define ASSUMED	       4.   /* windows that this assumption is worth */
+#define HIGH	       3    /* the level is that of its third busiest window */
+#define HIGH_SAMPLES   16   /* in it; fewer are noise */
 #define PLAUSIBLE_RISE 1.02 /* ups of the victim's own may hide the rest */
 #define SHIFTS	       64
 #define POOL	       2048
@@ -27,30 +18,6 @@
 #define TAIL_MIN       3
 #define TAIL_APART     30   /* runs that the windows have room for, one after the other */
 #define RUN_LEAST      1e-3 /* probability of a single run that nothing is below */
-
-/* A run and the quiet windows beside it; one side may be empty. */
-struct run {
-	unsigned int begin, end; /* of the suspect's time, without lag */
-};
-
-/* Sums over windows of one kind, weighted by samples. */
-struct side_sum {
-	double n, y, volume; /* volume: logarithm of samples */
-	unsigned int windows;
-};
-
-struct experiments {
-	const struct window_series *victim;
-	const double *latency; /* of the victim, or with the effect removed */
-	const enum suspect_state *state;
-	unsigned int n;
-	int lag; /* the victim's window of a suspect's window w is w + lag, modulo n when shifted */
-	bool shifted;
-	const bool *leave_out; /* windows of the victim; NULL: none */
-	struct run run[RUNS_MAX];
-	unsigned int n_runs;
-	double deviations[RUNS_MAX]; /* of each run that could be used */
-};
 
 bool suspect_prepare(struct suspect *s, const double *total)
 {
@@ -79,288 +46,6 @@ bool suspect_prepare(struct suspect *s, const double *total)
 	}
 	s->share = all > 0 ? own / all : 0;
 	return top[HIGH - 1] > 0 && samples >= HIGH_SAMPLES && s->share >= NEIGHBOURS_SHARE;
-}
-
-/* The victim's window; -1: it says nothing. */
-static int victim_window(const struct experiments *x, int at)
-{
-	int w = at + x->lag;
-
-	if (x->shifted && w >= (int)x->n)
-		w -= (int)x->n;
-	if (w < 0 || w >= (int)x->n || !(x->victim->weight[w] > 0) ||
-	    (x->leave_out && x->leave_out[w]))
-		return -1;
-	return w;
-}
-
-static void find_runs(struct experiments *x)
-{
-	unsigned int i = 0;
-
-	while (i < x->n && x->n_runs < RUNS_MAX) {
-		struct run *r = &x->run[x->n_runs];
-
-		while (i < x->n && x->state[i] != SUSPECT_BUSY)
-			i++;
-		r->begin = i;
-		while (i < x->n && x->state[i] == SUSPECT_BUSY)
-			i++;
-		r->end = i;
-		x->n_runs += r->end > r->begin;
-	}
-}
-
-static void add_window(const struct experiments *x, int at, struct side_sum *s)
-{
-	int w = victim_window(x, at);
-
-	if (w < 0)
-		return;
-	s->n += x->victim->samples[w];
-	s->y += x->victim->samples[w] * x->latency[w];
-	s->volume += x->victim->samples[w] * x->victim->volume[w];
-	s->windows++;
-}
-
-static void add_sums(struct side_sum *to, const struct side_sum *s)
-{
-	to->n += s->n;
-	to->y += s->y;
-	to->volume += s->volume;
-	to->windows += s->windows;
-}
-
-/* What pooled windows differ by from the mean of their kind, and how that depends on the victim's own volume. */
-struct spread {
-	double squares, freedom, yv, vv;
-};
-
-/* Points for the correlation. */
-struct points {
-	double n, x, y, xx, yy, xy;
-};
-
-static void add_spread(const struct experiments *x, int at, const struct side_sum *s,
-		       struct spread *sp)
-{
-	int w = victim_window(x, at);
-	double n, dy, dv;
-
-	if (w < 0)
-		return;
-	n = x->victim->samples[w];
-	dy = x->latency[w] - s->y / s->n;
-	dv = x->victim->volume[w] - s->volume / s->n;
-	sp->squares += n * dy * dy;
-	sp->yv += n * dy * dv;
-	sp->vv += n * dv * dv;
-}
-
-/* The quiet windows next to a run, on one side of it, in which the victim was as busy as in the run. */
-static unsigned int quiet_side(const struct experiments *x, unsigned int run, int step,
-			       const struct side_sum *busy, int *at, bool *unlike)
-{
-	const struct run *r = &x->run[run];
-	const double volume = busy->n / busy->windows;
-	int w = step < 0 ? (int)r->begin : (int)r->end - 1;
-	unsigned int n = 0;
-
-	for (int k = 0; k < NEAR; k++) {
-		int v;
-
-		w += step;
-		if (w < 0 || w >= (int)x->n || x->state[w] == SUSPECT_BUSY)
-			break;
-		v = victim_window(x, w);
-		if (x->state[w] != SUSPECT_QUIET || v < 0)
-			continue;
-		if (volume > BUSIER * x->victim->samples[v] ||
-		    x->victim->samples[v] > LAZIER * volume) {
-			*unlike = true;
-			continue;
-		}
-		at[n++] = w;
-	}
-	return n;
-}
-
-/* One side of a run. */
-struct contrast {
-	struct side_sum busy, quiet;
-	int first, last, at[2 * NEAR]; /* windows of the suspect */
-};
-
-/* Return: 1; 0 if there is nothing to compare with; -1 if only windows in which the victim was otherwise busy */
-static int contrast_read(const struct experiments *x, unsigned int run, int step,
-			 struct contrast *c)
-{
-	const struct run *r = &x->run[run];
-	const unsigned int length = r->end - r->begin > LONG ? LONG : r->end - r->begin;
-	unsigned int n;
-	bool unlike = false;
-
-	memset(c, 0, sizeof(*c));
-	c->first = step < 0 ? (int)r->begin : (int)(r->end - length);
-	c->last = c->first + (int)length;
-	for (int w = c->first; w < c->last; w++)
-		add_window(x, w, &c->busy);
-	if (!c->busy.windows)
-		return 0;
-	n = quiet_side(x, run, step, &c->busy, c->at, &unlike);
-	for (unsigned int i = 0; i < n; i++)
-		add_window(x, c->at[i], &c->quiet);
-	return n ? 1 : unlike ? -1 : 0;
-}
-
-static void contrast_spread(const struct experiments *x, const struct contrast *c,
-			    struct spread *sp)
-{
-	for (int w = c->first; w < c->last; w++)
-		add_spread(x, w, &c->busy, sp);
-	for (unsigned int i = 0; i < c->quiet.windows; i++)
-		add_spread(x, c->at[i], &c->quiet, sp);
-	sp->freedom += c->busy.windows + c->quiet.windows - 2;
-}
-
-/* What the victim's own volume explains: only more latency by more accesses, since a slowed victim accesses less. */
-static double rise_of(const struct contrast *c, const struct spread *sp)
-{
-	double slope = sp->vv > 0 ? fmin(fmax(sp->yv / sp->vv, 0), 1) : 0;
-	double volume = c->busy.volume / c->busy.n - c->quiet.volume / c->quiet.n;
-
-	return c->busy.y / c->busy.n - c->quiet.y / c->quiet.n - slope * fmax(volume, 0);
-}
-
-static double deviations_of(const struct contrast *c, const struct spread *sp)
-{
-	double variance = (ASSUMED * DISPERSION + sp->squares) / (ASSUMED + sp->freedom);
-
-	return rise_of(c, sp) / sqrt(variance * (1 / c->busy.n + 1 / c->quiet.n));
-}
-
-static void add_points(const struct experiments *x, const double *activity,
-		       const struct contrast *c, struct points *p)
-{
-	for (int i = -(int)c->quiet.windows; i < c->last - c->first; i++) {
-		int w = i < 0 ? c->at[-i - 1] : c->first + i, v = victim_window(x, w);
-		double n, y;
-
-		if (v < 0)
-			continue;
-		n = x->victim->samples[v];
-		y = x->latency[v] - c->quiet.y / c->quiet.n;
-		p->n += n;
-		p->x += n * activity[w];
-		p->y += n * y;
-		p->xx += n * activity[w] * activity[w];
-		p->yy += n * y * y;
-		p->xy += n * activity[w] * y;
-	}
-}
-
-static double correlation_of(const struct points *p)
-{
-	double xx = p->xx - p->x * p->x / p->n, yy = p->yy - p->y * p->y / p->n;
-
-	return p->n > 0 && xx > 0 && yy > 0 ? (p->xy - p->x * p->y / p->n) / sqrt(xx * yy) : 0;
-}
-
-/* A usable run: its sides that can be compared. */
-struct experiment {
-	struct contrast side[2];
-	unsigned int sides;
-};
-
-static void experiment_read(const struct experiments *x, unsigned int run, struct experiment *e)
-{
-	e->sides = 0;
-	for (int step = -1; step <= 1; step += 2) {
-		int ret = contrast_read(x, run, step, &e->side[e->sides]);
-
-		if (ret < 0) {
-			e->sides = 0;
-			return;
-		}
-		e->sides += ret;
-	}
-}
-
-/* Both sides of a run as one. */
-static void merge_sides(const struct experiment *e, struct contrast *out)
-{
-	*out = e->side[0];
-	if (e->sides < 2)
-		return;
-	for (unsigned int i = 0; i < e->side[1].quiet.windows; i++)
-		out->at[out->quiet.windows + i] = e->side[1].at[i];
-	add_sums(&out->quiet, &e->side[1].quiet);
-	if (e->side[1].first == out->first)
-		return;
-	/* a long run: its begin and its end */
-	add_sums(&out->busy, &e->side[1].busy);
-	out->last = e->side[1].last;
-}
-
-/* The sides of a run must agree: a victim that is slower from then on was not slowed by the run. */
-static double experiment_deviations(const struct experiment *e, const struct contrast *both,
-				    const struct spread *sp)
-{
-	double z = deviations_of(both, sp);
-
-	for (unsigned int i = 0; i < e->sides; i++)
-		z = fmin(z, deviations_of(&e->side[i], sp) + SIDES_APART);
-	return fmax(fmin(z, RUN_MAX), -RUN_MAX);
-}
-
-static void sum_up(struct experiments *x, const double *activity, const struct experiment *all,
-		   unsigned int n, const struct spread *sp, struct evidence *out)
-{
-	double z = 0, zz = 0, weight = 0, rise = 0, base = 0, base_n = 0;
-	struct points points = { 0 };
-
-	*out = (struct evidence){ .runs = n, .coincidence = 1 };
-	for (unsigned int i = 0; i < n; i++) {
-		struct contrast c;
-		double w, one;
-
-		merge_sides(&all[i], &c);
-		w = 1 / (1 / c.busy.n + 1 / c.quiet.n);
-		one = experiment_deviations(&all[i], &c, sp);
-		x->deviations[i] = one;
-		z += one;
-		zz += one * one;
-		weight += w;
-		rise += w * rise_of(&c, sp);
-		base += c.quiet.y;
-		base_n += c.quiet.n;
-		out->busy += c.busy.windows;
-		out->quiet += c.quiet.windows;
-		add_points(x, activity, &c, &points);
-	}
-	/* runs that differ more than by chance: of a victim with ups and downs, or of another cause */
-	out->deviations = z / sqrt(n) / (n > 1 ? fmax(1, sqrt((zz - z * z / n) / (n - 1))) : 1);
-	out->rise = rise / weight;
-	out->baseline = exp(base / base_n);
-	out->correlation = correlation_of(&points);
-}
-
-static bool experiments_run(struct experiments *x, const double *activity, struct evidence *out)
-{
-	static struct experiment all[RUNS_MAX];
-	struct spread sp = { 0 };
-	unsigned int n = 0;
-
-	for (unsigned int run = 0; run < x->n_runs; run++) {
-		experiment_read(x, run, &all[n]);
-		for (unsigned int s = 0; s < all[n].sides; s++)
-			contrast_spread(x, &all[n].side[s], &sp);
-		n += all[n].sides > 0;
-	}
-	if (!n)
-		return false;
-	sum_up(x, activity, all, n, &sp, out);
-	return true;
 }
 
 struct shift_sum {
@@ -437,30 +122,89 @@ static double coincidence(const struct experiments *found, unsigned int runs,
 	return fmin(1, all * exp(-chance));
 }
 
+/* Where in the effect of a suspect a window is. */
+enum effect_place { PLACE_OUTSIDE, PLACE_INSIDE, PLACE_AFTER };
+
+static enum effect_place place_of(const struct experiments *x, unsigned int w)
+{
+	if (x->state[w] == SUSPECT_BUSY || x->state[w] == SUSPECT_BETWEEN)
+		return PLACE_INSIDE;
+	return w && (x->state[w - 1] == SUSPECT_BUSY || x->state[w - 1] == SUSPECT_BETWEEN)
+		       ? PLACE_AFTER
+		       : PLACE_OUTSIDE;
+}
+
+/* How much slower the victim still is in the first window after a run, as when queues drain. */
+static double aftereffect(const struct experiments *x)
+{
+	double n[PLACE_AFTER + 1] = { 0 }, y[PLACE_AFTER + 1] = { 0 };
+
+	for (unsigned int w = 0; w < x->n; w++) {
+		const enum effect_place place = place_of(x, w);
+		const int v = experiments_window(x, (int)w);
+
+		if (v < 0 || x->state[w] == SUSPECT_UNKNOWN)
+			continue;
+		n[place] += x->victim->samples[v];
+		y[place] += x->victim->samples[v] * x->latency[v];
+	}
+	return n[PLACE_AFTER] > 0 && n[PLACE_OUTSIDE] > 0
+		       ? fmax(0,
+			      y[PLACE_AFTER] / n[PLACE_AFTER] - y[PLACE_OUTSIDE] / n[PLACE_OUTSIDE])
+		       : 0;
+}
+
+/* The suspect's accesses in a window in which it is busy. */
+static double busy_level(const struct experiments *x, const double *activity)
+{
+	double level = 0, windows = 0;
+
+	for (unsigned int w = 0; w < x->n; w++)
+		if (x->state[w] == SUSPECT_BUSY && experiments_window(x, (int)w) >= 0) {
+			level += activity[w];
+			windows++;
+		}
+	return level / windows;
+}
+
+/*
+ * Latencies without the effect: in proportion to what the suspect accessed, and after a run what is left of it.
+ * @inside: where the victim's windows had some
+ */
+static void without_effect(const struct experiments *x, const double *activity, double rise,
+			   double *latency, bool *inside)
+{
+	const double level = busy_level(x, activity), after = aftereffect(x);
+
+	for (unsigned int w = 0; w < x->n; w++) {
+		const enum effect_place place = place_of(x, w);
+		const int v = experiments_window(x, (int)w);
+
+		if (v < 0 || x->state[w] == SUSPECT_UNKNOWN)
+			continue;
+		latency[v] -= place == PLACE_AFTER ? fmin(after, rise) : rise * activity[w] / level;
+		inside[v] = place == PLACE_INSIDE;
+	}
+}
+
 /*
  * Divide the deviations by those of the same runs at other times, when they are larger than they should be: of a
- * victim whose latency has ups and downs of its own. These are looked for in windows in which the suspect was not
- * busy; or if there are too few, in all, after removing the effect.
+ * victim whose latency has ups and downs of its own. These are looked for in windows in which the suspect was quiet;
+ * or if there are too few, in all. The effect is removed from both: a suspect that runs at regular times would find it
+ * at other times, too.
  */
 static void calibrate(const struct experiments *found, const double *activity, struct evidence *out)
 {
 	static struct experiments x;
 	double latency[NEIGHBOURS_HISTORY];
-	bool busy[NEIGHBOURS_HISTORY] = { false };
+	bool inside[NEIGHBOURS_HISTORY] = { false };
 	static struct shift_sum sum;
 
 	x = *found;
 	memcpy(latency, found->latency, sizeof(latency));
-	for (unsigned int w = 0; w < x.n; w++) {
-		int v = victim_window(found, (int)w);
-
-		if (v < 0 || x.state[w] != SUSPECT_BUSY)
-			continue;
-		latency[v] -= out->rise;
-		busy[v] = true;
-	}
+	without_effect(found, activity, out->rise, latency, inside);
 	x.latency = latency;
-	x.leave_out = busy;
+	x.leave_out = inside;
 	shift_runs(&x, activity, out->runs, &sum);
 	if (sum.n < SHIFTS_ENOUGH) {
 		x.leave_out = NULL;
@@ -473,16 +217,6 @@ static void calibrate(const struct experiments *found, const double *activity, s
 	sum.tail = x.n * out->runs >= TAIL_APART * out->busy;
 	qsort(sum.run, sum.runs, sizeof(*sum.run), descending);
 	out->coincidence = coincidence(found, out->runs, &sum);
-}
-
-static void experiments_begin(struct experiments *x, const struct suspect *s,
-			      const struct suspect *quiet, enum suspect_state *state)
-{
-	for (unsigned int i = 0; i < x->n; i++)
-		state[i] =
-			quiet && quiet->state[i] != SUSPECT_QUIET ? SUSPECT_UNKNOWN : s->state[i];
-	x->state = state;
-	find_runs(x);
 }
 
 /* The lag of 1 << @lags that shows most. Return: it, or -1 */
