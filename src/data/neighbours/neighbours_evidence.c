@@ -195,12 +195,11 @@ static void without_effect(const struct experiments *x, const double *activity, 
  */
 static void calibrate(const struct experiments *found, const double *activity, struct evidence *out)
 {
-	static struct experiments x;
+	struct experiments x = *found;
 	double latency[NEIGHBOURS_HISTORY];
 	bool inside[NEIGHBOURS_HISTORY] = { false };
 	static struct shift_sum sum;
 
-	x = *found;
 	memcpy(latency, found->latency, sizeof(latency));
 	without_effect(found, activity, out->rise, latency, inside);
 	x.latency = latency;
