@@ -422,6 +422,7 @@ static void test_complexes(void **state)
 	assert_int_equal(replay_run(r, &err), 0);
 	assert_int_equal(replay_snapshot(r, &snap, &err), 0);
 	assert_int_equal(snap.n_shards, 0);
+	assert_null(snap.shards);
 	snapshot_free(&snap);
 	replay_close(r);
 }
@@ -514,6 +515,7 @@ static void test_container_names(void **state)
 	put_cgroup(7, "/system.slice/docker-" BOX ".scope/init");
 	ev = &trace.events[trace.n - 1];
 	ev->cgroup.container = "shop";
+	ev->cgroup.pod = "web-1";
 	put_cgroup(8, "/system.slice/docker-" BOX ".scope");
 	put_cgroup(9, "/system.slice");
 	ev = &trace.events[trace.n - 1];
@@ -522,6 +524,7 @@ static void test_container_names(void **state)
 	r = open_replay(&opts);
 	assert_string_equal(replay_cgroup_name(r, 7, LABEL_CONTAINER), "shop");
 	assert_string_equal(replay_cgroup_name(r, 8, LABEL_CONTAINER), "shop");
+	assert_string_equal(replay_cgroup_name(r, 8, LABEL_POD), "web-1");
 	assert_string_equal(replay_cgroup_name(r, 9, LABEL_CONTAINER), "");
 	assert_string_equal(replay_cgroup_name(r, 9, LABEL_CGROUP), "/system.slice");
 	assert_null(replay_cgroup_name(r, 6, LABEL_CGROUP));
@@ -529,6 +532,57 @@ static void test_container_names(void **state)
 	assert_null(replay_cgroup_name(r, 5, LABEL_CGROUP));
 	assert_string_equal(replay_cgroup_name(r, ~0ULL, LABEL_CGROUP), "unknown");
 	replay_close(r);
+}
+
+/* Of a cgroup with a least latency of its own, as long as its samples are of the event. */
+static void test_slow_cgroup(void **state)
+{
+	static char *cgroups[] = { "/slow:50,/any" };
+	const struct replay_opts opts = { .cgroups = cgroups, .n_cgroups = 1 };
+	static const struct {
+		__u64 cgroup, latency;
+		int selected;
+	} rows[] = { { 7, 49, 0 }, { 7, 50, 1 }, { 7, 100, 1 }, { 8, 49, 1 }, { 9, 100, 0 } };
+
+	(void)state;
+	put_cgroup(7, "/slow");
+	put_cgroup(8, "/any");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct trace_event *ev = add_load(0x17, 0x31, rows[i].latency << 32);
+
+		trace.n--; /* judged, not read */
+		trace.at = 0;
+		ev->sample.cgroup_id = rows[i].cgroup;
+		assert_int_equal(judge(&opts, ev), rows[i].selected);
+	}
+}
+
+/* Each option that may leave out a sample, alone. */
+static void test_selects(void **state)
+{
+	static const __u32 pid = KNOWN;
+	static const char *const comms[] = { "x" };
+	static char *names[] = { "/a" };
+	static const struct cpulist cpus;
+	static const struct filter filter;
+	const struct replay_opts rows[] = {
+		{ .sel.processes = { &pid, 1, false } },
+		{ .sel.threads = { &pid, 1, false } },
+		{ .sel.comms = comms, .sel.n_comms = 1 },
+		{ .sel.op_mask = 1 },
+		{ .sel.src_mask = 1 },
+		{ .sel.min_lat = 1 },
+		{ .sel.max_lat = 1 },
+		{ .filter = &filter },
+		{ .cgroups = names, .n_cgroups = 1 },
+		{ .containers = names, .n_containers = 1 },
+		{ .cpus = &cpus },
+	};
+
+	(void)state;
+	assert_false(replay_selects(&(struct replay_opts){ .by = IBS_BY_PID, .period = 7 }));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_true(replay_selects(&rows[i]));
 }
 
 /* What no recording of ours has: samples of more kinds of processor than there are. */
@@ -567,6 +621,8 @@ int main(void)
 		cmocka_unit_test_setup(test_errors, reset),
 		cmocka_unit_test_setup(test_cgroups, reset),
 		cmocka_unit_test_setup(test_container_names, reset),
+		cmocka_unit_test_setup(test_slow_cgroup, reset),
+		cmocka_unit_test_setup(test_selects, reset),
 		cmocka_unit_test_setup(test_many_processors, reset),
 	};
 
