@@ -14,6 +14,7 @@ enum ibs_weigh {
 	IBS_WEIGH_NO,	  /* the period does not vary */
 	IBS_WEIGH_PERIOD, /* the sample's period */
 	IBS_WEIGH_TAG,	  /* ibs_control.tag_ops */
+	IBS_WEIGH_STRATA, /* that, or ibs_control.reach_ops; 0: the stratum does not count the sample */
 };
 
 struct ibs_config {
@@ -36,8 +37,9 @@ struct ibs_config {
 	struct ibs_filter filter;
 	__u16 layout[IBS_LAYOUT_ENTRIES];
 	__u64 comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
-	__u32 line_sets; /* sets per hot-line table, a power of two; 0: no tables */
+	__u32 line_sets;	       /* sets per hot-line table, a power of two; 0: no tables */
 	__u32 line_feed; /* 1 << enum ibs_src of the loads to feed; IBS_LINE_FEED_WALKS */
+	__u32 reach;	 /* with IBS_WEIGH_STRATA: 1 << enum ibs_src of what both strata sample */
 };
 _Static_assert(__builtin_offsetof(struct ibs_config, filter.terms) + 16 <= 64,
 	       "what each sample reads must fit one line, after 16 bytes of other constants");

@@ -10,7 +10,7 @@
 /* Ops that a sample counts for; needs cfg->weigh. */
 static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 {
-	__u64 ops = core_config(core)->weigh == IBS_WEIGH_TAG
+	__u64 ops = core_config(core)->weigh >= IBS_WEIGH_TAG
 			    ? READ_ONCE(core_control(core)->tag_ops)
 			    : sample_period(s);
 
@@ -18,6 +18,15 @@ static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 	if (READ_ONCE(core_state(core)->live) & IBS_LIVE_SHARED)
 		ops = ops * READ_ONCE(core_state(core)->share) >> IBS_SHARE_SHIFT;
 	return ops;
+}
+
+/* The same with IBS_WEIGH_STRATA. @word: the layout entry */
+static __always_inline __u64 strata_ops(core_t core, __u32 word)
+{
+	const struct ibs_control *control = core_control(core);
+
+	return word & IBS_LAYOUT_REACH ? READ_ONCE(control->reach_ops)
+				       : READ_ONCE(control->tag_ops);
 }
 
 /* Called for every kind of sample; most have nothing to count. @slot: first words of the slot */
@@ -95,18 +104,26 @@ static __noinline int count_op_hist(core_t core, __u64 *words, const __u64 *regs
 static __always_inline __u32 aggregate(core_t core, const struct place *place,
 				       const struct sample *s, bool fetch)
 {
-	__u32 index = slot_index(core, s->regs, fetch), hist = place->word & IBS_LAYOUT_HIST;
-	__u64 status = place->status, ops = 0, *words = map_find(core, series, &index);
-	__u32 word = place->word & IBS_LAYOUT_WORD;
+	__u32 index, hist = place->word & IBS_LAYOUT_HIST, word = place->word & IBS_LAYOUT_WORD;
+	__u64 status = place->status, ops = 0, *words;
 	core_cfg *cfg = core_config(core);
 
+	if (cfg->weigh == IBS_WEIGH_STRATA) {
+		ops = strata_ops(core, place->word);
+		if (!ops)
+			return IBS_OUTCOME_FILTERED_SRC;
+	}
+	index = slot_index(core, s->regs, fetch);
+	words = map_find(core, series, &index);
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
-	if (!fetch && cfg->tlb)
+	/* the filter lets through TLB misses of few ops only: the full stratum alone counts them */
+	if (!fetch && cfg->tlb && (cfg->weigh != IBS_WEIGH_STRATA || sample_ops(core, s)))
 		count_tlb(core, words, status, s);
 	words += word;
 	if (cfg->weigh) {
-		ops = sample_ops(core, s);
+		if (cfg->weigh != IBS_WEIGH_STRATA)
+			ops = sample_ops(core, s);
 		count_add(&words[IBS_PAIR_OPS], ops);
 	}
 	if (!hist)

@@ -42,9 +42,11 @@ enum ibs_miss_word {
 #define IBS_HIST_REACH	     (IBS_HIST_BUCKET + IBS_HIST_BUCKET_MASK + 1)
 _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets");
 
-#define IBS_LAYOUT_HIST		0x8000 /* the pair has a histogram */
-#define IBS_LAYOUT_FEED		0x4000 /* its loads feed hot lines; only in ibs_config.layout */
-#define IBS_LAYOUT_WORD		0x3fff /* its first word */
+#define IBS_LAYOUT_HIST 0x8000 /* the pair has a histogram */
+#define IBS_LAYOUT_FEED 0x4000 /* its loads feed hot lines; only in ibs_config.layout */
+/* With IBS_WEIGH_STRATA, both strata sample the pair; only in ibs_config.layout. */
+#define IBS_LAYOUT_REACH	0x2000
+#define IBS_LAYOUT_WORD		0x1fff /* its first word */
 #define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 /* Maxima over both events: kinds of op or translations; sources or results of fetches. */
@@ -317,13 +319,32 @@ enum ibs_task_select {
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
+/* What a collector with --strata has done in one stratum; only user space writes it. */
+struct ibs_stratum {
+	__u64 time_ns, slices;
+	__u64 seen, outcome[IBS_OUTCOME_ROOM]; /* its ledger, up to the end of the last slice */
+	__u64 tags;			       /* tagged ops that retired */
+	__u64 period;			       /* the last one */
+};
+
+/* The strata of a collector: slices of time without and with a hardware filter (src/core/strata). */
+#define IBS_STRATA 2
+struct ibs_strata {
+	__u64 used; /* 0: never sampled in strata; then what follows is 0 */
+	__u64 now;  /* enum stratum that samples, or sampled last */
+	__u64 on;   /* a collector samples in strata, or was killed while it did */
+	struct ibs_stratum of[IBS_STRATA];
+	__u64 outside[IBS_OUTCOME_ROOM]; /* outcomes of samples taken without strata */
+};
+
 /* Shared words that change while programs run: use READ_ONCE() and WRITE_ONCE(). */
 struct ibs_control {
 	__u32 next_slot;     /* hint: where to search for a free slot */
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u8 cgroup_default; /* enum ibs_cgroup_choice of cgroups without a named ancestor */
-	__u64 tag_ops;	     /* ops per sample if the hardware filters samples */
-	__u64 lease_ns;	     /* CLOCK_MONOTONIC at which sampling ends; 0: never */
+	/* ops per sample if the hardware filters samples; of strata, of a pair without IBS_LAYOUT_REACH */
+	__u64 tag_ops;
+	__u64 lease_ns; /* CLOCK_MONOTONIC at which sampling ends; 0: never */
 	/*
 	 * For the next collector: samples as the PMU counted them, less the whole periods that events count above
 	 * ibs_cpu_state.link_rest
@@ -331,7 +352,11 @@ struct ibs_control {
 	__u64 pmu_samples;
 	__u64 pmu_total;  /* with these periods, if marked IBS_PMU_ENDED */
 	__u32 pmu_marked; /* enum ibs_pmu_marked */
+	/* with IBS_WEIGH_STRATA: ops per sample of a pair with IBS_LAYOUT_REACH */
+	__u64 reach_ops;
+	struct ibs_strata strata;
 };
+_Static_assert(sizeof(struct ibs_control) <= 1024, "the CPUs' states would move");
 
 enum ibs_pmu_marked {
 	IBS_PMU_UNKNOWN,

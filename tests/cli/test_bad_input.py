@@ -135,6 +135,7 @@ USAGE = [
     (['top', '--explain=zen4:6.12', '-c', '134217728'], 'period 134217728 is more than ibs_op'),
     (['hist', '--explain=zen4:6.12', '-F', '0'], 'invalid frequency 0'),
     (['hist', '--strata', 'maybe'], "unknown choice 'maybe'"),
+    (['serve', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['hist', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
     (['record', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['record', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),

@@ -106,10 +106,14 @@ class Live(unittest.TestCase):
             for args in ((), ('-e', 'ibs_fetch'), ('--by', 'container')):
                 self.check('hist', 'ctl', 'snapshot', '--pin-dir', PINS, *args)
             self.assertEqual(both.stop(), 0)
+            c = self.collector('--strata', 'on', '--unpin')
+            self.assertTrue(self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS)[0]['strata']['on'])
+            self.check('hist', 'ctl', 'snapshot', '--pin-dir', PINS, '--by', 'src')
+            c.stop()
             self.collector('--flight', '60s', '--by', 'container,ccx', '--unpin')
             self.assertEqual(self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS)[0]['flight'], {'written': 0, 'failed': 0, 'skipped': 0})
             until(lambda: 'neighbours' in self.check('ctl-status', 'ctl', 'status', '--pin-dir', PINS)[0])
-        self.strict('ctl-status', 'ctl-ledger', 'collector', 'push', 'governor', lack={'governor: retry_s'})
+        self.strict('ctl-status', 'ctl-ledger', 'collector', 'served_stratum', 'push', 'governor', lack={'governor: retry_s'})
 
     def test_stopped(self):
         """A governor that stopped sampling says when it tries again."""

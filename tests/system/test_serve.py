@@ -93,6 +93,57 @@ class Serve(unittest.TestCase):
             else:
                 self.assertEqual(seen, snapshot()['ledger']['seen'])
 
+    def strata(self):
+        status = json.loads(ctl('--json', 'status').stdout)
+        strata = status['strata']
+        for name in 'full', 'miss':
+            self.assertEqual(residual(strata[name]['ledger']), 0)
+        return status['ledger']['seen'], strata
+
+    def test_strata(self):
+        """By turns, in the same counters; killed in a slice, whose samples are in the ledger of its stratum all the same."""
+        c = self.collector('--strata', 'on', '--max-overhead', 'off', '--by', 'src')
+        until(lambda: min(self.strata()[1][x]['slices'] for x in ('full', 'miss')) >= 3)
+        rows = {s['labels']['src']: s for s in snapshot('src')['series']}
+        weight = {src: rows[src]['estimated_ops'] / rows[src]['samples'] for src in ('l1', 'l3', 'dram')}
+        # both strata take what comes from memory, at the same period here: twice as many samples
+        self.assertAlmostEqual(weight['l1'] / weight['l3'], 1, delta=0.05)
+        self.assertTrue(1.3 < weight['l1'] / weight['dram'] < 3, weight)
+        total = sum(s['estimated_ops'] for s in rows.values())
+        seconds = json.loads(ctl('--json', 'status').stdout)['enabled_s']
+        self.assertTrue(0.6 < total / seconds / 1e9 < 1.4, (total, seconds))    # it takes 1 ns for an op
+        out = subprocess.run([EXPORTER, '--once', '--pin-dir', DIR], capture_output=True, text=True, timeout=60).stdout
+        for name in 'strata_seconds_total{stratum="miss"}', 'strata_samples_total{stratum="full"}', 'effective_samples_total':
+            self.assertGreater(float(re.search(rf'^ibscope_{re.escape(name)} (\S+)', out, re.M)[1]), 1)
+        self.assertIn('miss stratum: ', ctl('status').stdout)
+        c.stop(signal.SIGKILL)
+        seen = snapshot('src')['ledger']['seen']
+        self.assertEqual(snapshot('src')['ledger']['seen'], seen)    # one stratum alone does not sample on
+        c = self.collector('--max-overhead', 'off', '--by', 'src')
+        c.wait('resuming counters')
+        until(lambda: self.strata()[0] > seen)
+        strata = self.strata()[1]
+        self.assertFalse(strata['on'])
+        self.assertEqual(sum(strata[x]['ledger']['seen'] for x in ('full', 'miss')), seen)
+        c.stop()
+        # and in strata again, which do not claim what was sampled without
+        c = self.collector('--strata', 'auto', '--max-overhead', 'off', '--by', 'src')
+        until(lambda: self.strata()[1]['full']['slices'] > strata['full']['slices'])
+        self.assertEqual(c.stop(), 0)
+        all_seen, after = self.strata()
+        self.assertGreater(all_seen, sum(after[x]['ledger']['seen'] for x in ('full', 'miss')))
+
+    def test_no_strata(self):
+        """Where they cannot be, `auto` says why, and samples as without."""
+        c = self.collector('--strata', 'auto', '--hot-lines')
+        c.wait('--strata: --hot-lines counts samples, of which each must stand for as many ops')
+        self.grows()
+        self.assertNotIn('strata', json.loads(ctl('--json', 'status').stdout))
+        c.stop()
+        for option, why in ('-eibs_fetch//', 'only ibs_op can be sampled in strata'), ('-F100', 'with -F the period varies'):
+            p = run('serve', '--source', 'sim', '--pin-dir', DIR, '--control', 'none', '--strata', 'on', option)
+            self.assertEqual((p.returncode, f'--strata: {why}' in p.stderr), (2, True), p.stderr)
+
     def test_memory_of_its_cgroup(self):
         """A limit that is too low for the maps is named, with a remedy."""
         cgroup = ibscope.memory_cgroup(f'ibscope-memory-{os.getpid()}', 32 << 20)    # of which the program takes up to 24

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""strata.py [--build DIR] [KERNEL:GEN ...]: hist --strata against the hardware's log: each sample in the ledger of its
-stratum, estimates within their intervals, and intervals narrower than those of one event.
+"""strata.py [--build DIR] [KERNEL:GEN ...]: hist and serve --strata against the hardware's log: each sample in the ledger of
+its stratum, estimates within their intervals, and intervals narrower than those of one event.
 """
 import json
 import os
@@ -204,6 +204,71 @@ def scenarios(g):
     g.check('the kernel did not complain', g.check_console)
 
 
+SERVED_S = 30
+
+
+def served(g):
+    """A collector that is killed and resumed, and an exporter's view of its counters."""
+    period = g.new_period(100000)
+    g.do(r'''
+D=/sys/fs/bpf/strata
+serve() {
+    ibscope serve -e ibs_op/cnt_ctl=1/ -c %d --by cgroup,src --max-groups 256 --pin-dir $D --control /run/ibscope/control \
+        --max-overhead off --nmi-cost 1us --max-bpf-time off --strata on 2> $O/$1.err & S=$!
+    sampling $1
+}
+start a /a 0
+serve served; sleep %d; kill -KILL $S; wait $S
+serve resumed; sleep %d
+kill -TERM $S; quiet 1; wait $S; echo $? > $O/resumed.rc
+work -u 65534 ibscope-exporter --once --pin-dir $D > $O/served-metrics.out 2> $O/served-metrics.err
+ibscope ctl --pin-dir $D --json status > $O/served-status.out 2> $O/served-status.err
+ibscope ctl --pin-dir $D --json --by cgroup,src snapshot > $O/served.out 2> $O/served.err2
+rm -r $D''' % (period, SERVED_S / 2, SERVED_S / 2))
+    g.check('served: each sample in the ledger of its stratum', check_served_ledgers, g, period)
+    g.check('served: estimated ops from DRAM', check_served, g)
+    g.check('the kernel did not complain', g.check_console)
+
+
+def check_served_ledgers(g, period):
+    need(g.read('resumed.rc') == '0\n', g.read('resumed.err'))
+    status = json.loads(g.read('served-status.out'))
+    schemas.Schemas().check_text('ctl-status', g.read('served-status.out'))
+    log = [sum(miss for miss, _ in logged(g)), sum(not miss and maxcnt == period for miss, maxcnt in logged(g))]
+    out, total = [], 0
+    for name, want in ('full', log[1]), ('miss', log[0]):
+        s = status['strata'][name]
+        ledger = s['ledger']
+        rest = sum(ledger['filtered'].values()) + sum(ledger['lost'].values())
+        need(ledger['seen'] == ledger['aggregated'] + rest, '%s does not balance: %s' % (name, ledger))
+        need(not ledger['lost'], '%s lost %s' % (name, ledger['lost']))
+        need(ledger['seen'] == want, '%s: seen %d, the log has %d' % (name, ledger['seen'], want))
+        out.append('%s: %d in %d slices and %.1f s' % (name, want, s['slices'], s['seconds']))
+        total += ledger['seen']
+    need(total == status['ledger']['seen'], 'the sum is %d: %s' % (total, status['ledger']))
+    return '; '.join(out) + ': all that the log has'
+
+
+def check_served(g):
+    series = json.loads(g.read('served.out'))['series']
+    far = [s for s in series if s['labels']['src'] in FAR]
+    n, ops, far_ops = sum(s['samples'] for s in far), sum(s['estimated_ops'] for s in series), sum(s['estimated_ops'] for s in far)
+    strata = json.loads(g.read('served-status.out'))['strata']
+    # of the slice in which it was killed, samples are known and tags are not
+    lost = strata['full']['ledger']['seen'] - strata['full']['tags']
+    found = n / (strata['effective_samples'] + max(lost, 0)) / plans.P_FAR - 1
+    need(abs(found) < 3 / n ** 0.5 + 0.01, 'samples of tags are off by %.2f %%, of %d' % (100 * found, n))
+    error = far_ops / (plans.P_FAR * ops) - 1
+    # weights are those of the slices before, so that the last two of each of the two collectors stand for themselves alone
+    slices = strata['full']['slices'] + strata['miss']['slices']
+    need(abs(error) < 3 / n ** 0.5 + 4 / slices, 'estimated ops are off by %.2f %%, of %d samples' % (100 * error, n))
+    effective = float(re.search(r'^ibscope_effective_samples_total (\S+)', g.read('served-metrics.out'), re.M)[1])
+    seen = json.loads(g.read('served-status.out'))['ledger']['seen']
+    need(effective == strata['effective_samples'] and effective > 4 * seen, '%d effective samples of %d' % (effective, seen))
+    return 'tags %+.2f %%, estimate %+.2f %%, of %d samples; %d samples are as good as %d of one event' % (
+        100 * found, 100 * error, n, seen, effective)
+
+
 def two_cpus(g):
     """Turns while tasks come and go on two CPUs, whose clocks are the host's."""
     seen = [0]
@@ -217,6 +282,7 @@ def two_cpus(g):
 
 def main():
     ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('--served', action='store_true', help='only collectors')
     ap.add_argument('--two', action='store_true', help='only what runs on two CPUs')
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=PAIRS)
     args = ap.parse_args()
@@ -229,9 +295,14 @@ def main():
         more = [guest.Guest(g.kernel, g.gen, work, report, '-strata-2', rig=['--pmu']) for g in guests if g.kernel != '5.10']
         for g in more:
             two_cpus(g)
-        return more if args.two else guests + more
+        collectors = [guest.Guest(g.kernel, g.gen, work, report, '-strata-served', smp=1, workers=False, rig=['--pmu', '--icount'])
+                      for g in guests if g.kernel != '5.10']
+        for g in collectors:
+            served(g)
+        return more if args.two else collectors if args.served else guests + more + collectors
 
-    return guest.run_guests(args, make)
+    exporter = os.path.join(args.build, 'ibscope-exporter') + ':/usr/bin/ibscope-exporter'
+    return guest.run_guests(args, make, tools=[exporter])
 
 
 if __name__ == '__main__':

@@ -46,7 +46,8 @@ static const struct option_row own_options[] = {
 	{ "strata", 0, STRATA_OPTION_CHOICES,
 	  "alternate between all ops and, at a shorter period, only those that miss the L3, for "
 	  "narrower intervals of what comes from memory; auto: where the machine can; default off",
-	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_option_name, 3) },
+	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_option_name,
+			STRATA_OPTIONS) },
 	/* only for numa and c2c, which have evaluated it already */
 	{ "live", 0, NULL, "sample now instead of reading a recording",
 	  OPTION_FLAG(struct hist, live) },

@@ -160,6 +160,7 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 		if (!words)
 			return -EIO;
 		g->has_tlb = c->tlb;
+		g->weighted = c->state->control.strata.used;
 		if (c->tlb)
 			add_tlb(c, words, &g->tlb);
 		for (unsigned int i = 0; i < p->n; i++) {

@@ -122,7 +122,8 @@ bool series_cycles_interval(const struct series *s, double *low, double *high)
 
 bool series_ops_interval(const struct series *s, double *low, double *high)
 {
-	return s->strata && strata_interval(s->strata->design, &s->strata->ops, low, high);
+	return s->strata && s->strata->design &&
+	       strata_interval(s->strata->design, &s->strata->ops, low, high);
 }
 
 double series_in_bucket(const struct series *s, unsigned int bucket)
@@ -279,6 +280,20 @@ static void group_scale(struct group *g, const struct pmu_state *pmu)
 	}
 }
 
+void group_weigh_series(struct group *g)
+{
+	for (size_t i = 0; g->weighted && i < g->n_series; i++) {
+		struct series *s = &g->series[i];
+		const double weight = s->samples ? (double)s->ops / s->samples : 0;
+
+		if (s->strata)
+			continue;
+		s->strata = xcalloc(1, sizeof(*s->strata));
+		for (int b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
+			s->strata->buckets[b] = llround(s->buckets[b] * weight);
+	}
+}
+
 void group_weigh(struct group *g, const struct pmu_state *pmu)
 {
 	const double weight = pmu->tags_known && pmu->tag_n ? (double)pmu->tag_ops / pmu->tag_n : 0;
@@ -297,6 +312,7 @@ void group_weigh(struct group *g, const struct pmu_state *pmu)
 		g->tlb.l2_miss_ops = llround(g->tlb.l2_miss * weight);
 	}
 	group_scale(g, pmu);
+	group_weigh_series(g);
 }
 
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)

@@ -12,9 +12,10 @@
 
 /* Of a series with samples of two strata: what they stand for, each with its own weight. */
 struct series_strata {
-	const struct strata_design *design; /* of the snapshot; NULL: without slices */
-	struct strata_sum cycles, ops;	    /* miss cycles and estimated ops, by slice */
-	__u64 buckets[IBS_LAT_BUCKETS];	    /* estimated ops by latency */
+	/* of the snapshot; NULL: samples have weights of their own, and no slices are known */
+	const struct strata_design *design;
+	struct strata_sum cycles, ops;	/* miss cycles and estimated ops, by slice */
+	__u64 buckets[IBS_LAT_BUCKETS]; /* estimated ops by latency */
 };
 
 struct series {
@@ -47,8 +48,9 @@ struct group {
 	bool other; /* samples that found no slot of their own */
 	bool ended; /* also `other`, but of groups that had a slot: only folds add to it */
 	struct ibs_group_key key;
-	__u32 symbol; /* number of the function; only in recordings, with BY_SYMBOL (rows.h) */
-	bool has_tlb; /* TLB misses are counted */
+	__u32 symbol;  /* number of the function; only in recordings, with BY_SYMBOL (rows.h) */
+	bool has_tlb;  /* TLB misses are counted */
+	bool weighted; /* samples of its series stand for different numbers of ops */
 	struct tlb_counts tlb;
 	size_t n_series;
 	struct series *series; /* those with samples, ordered by source, then op */
@@ -148,6 +150,9 @@ double pmu_scale(const struct pmu_state *pmu);
  * by the time that another user had the PMU. Once for each interval.
  */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
+
+/* If samples of its series have different weights, make sums of series have them. group_weigh() does that, too. */
+void group_weigh_series(struct group *g);
 
 /**
  * stratified_new() - combine slices of two strata

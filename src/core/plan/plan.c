@@ -324,10 +324,16 @@ static void refuse_strata(const struct query *q, const struct event_spec *event,
 	if (!abilities_has(a, ABILITY_L3MISSONLY))
 		abilities_requires(a, ABILITY_L3MISSONLY, requires, sizeof(requires));
 	*buf = 0;
-	if (c->simulated)
-		snprintf(buf, size, "a simulation has no hardware filters");
+	if (c->no_strata)
+		snprintf(buf, size, "%s", c->no_strata);
 	else if (event_of_fetch(c->event))
 		snprintf(buf, size, "only ibs_op can be sampled in strata");
+	else if (c->simulated && !c->counters)
+		snprintf(buf, size, "a simulation has no hardware filters");
+	else if (c->simulated && sources && !(sources & PLAN_L3_MISSES))
+		snprintf(buf, size, "no selected source is beyond the L3");
+	else if (c->simulated)
+		return;
 	else if (!abilities_has(a, ABILITY_L3MISSONLY))
 		snprintf(buf, size, "l3missonly requires %s", requires);
 	else if (no_weights)

@@ -75,6 +75,8 @@ struct plan_context {
 	const struct event_spec *event; /* as given */
 	bool simulated;
 	bool strata; /* sample in strata if possible */
+	bool counters; /* with counters that only grow, as those of a collector; a simulation can do that */
+	const char *no_strata; /* why that is not possible; NULL: the other members say */
 };
 
 struct plan_line {

@@ -78,6 +78,13 @@ struct sampler_opts {
 	const char *event;	     /* for messages and output */
 	enum event_filter filter;    /* filter of the event, which makes some figures unknown */
 	struct perf_event_attr tags[SAMPLER_TAGS]; /* additional counters; zero: none */
+	/*
+	 * Sample in strata (strata/strata.h): the event alternates with this one, which has a hardware filter.
+	 * Needs `tags` and `count_ops`. Size 0: no strata
+	 */
+	struct perf_event_attr miss_attr;
+	const char *miss_event;
+	__u32 reach;	    /* 1 << enum ibs_src of what both sample */
 	bool tags_are_lost; /* RETIRED and VALID count the tagged fetches that did not */
 	int cgroup; /* fd of a cgroup directory: sample only while its tasks run; 0: always */
 	const unsigned int *cpus; /* one event on each online CPU of these */
@@ -167,6 +174,19 @@ int sampler_start(struct sampler *s, struct err *err);
  * as sampler_start().
  */
 int sampler_resume(struct sampler *s, struct err *err);
+
+/**
+ * sampler_turn() - let the other stratum sample, if it is due
+ *
+ * Each sample belongs to one of the two: nothing is enabled in between. The counters get weights with which
+ * the estimates of both add up to those of the whole time.
+ *
+ * Return: 0, also without strata; or a negative errno with @err.
+ */
+int sampler_turn(struct sampler *s, struct err *err);
+
+/* When to call it, in seconds of now_s(); INFINITY: never. */
+double sampler_turn_due(const struct sampler *s);
 
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling

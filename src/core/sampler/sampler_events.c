@@ -42,11 +42,12 @@ int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, stru
 	if (opts->prog == SAMPLER_PROG_NONE)
 		return 0;
 	ret = perf_events_attach(s->events, s->prog_fd, s->features.perf_link, err);
-	if (!ret && opts->pins)
+	/* without a collector one stratum would sample on, with weights that are those of both */
+	if (!ret && opts->pins && !opts->miss_attr.size)
 		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
 	if (s->skel->rodata->cfg_lease_disables)
 		perf_events_let_end(s->events);
-	return ret;
+	return ret ?: sampler_strata_open(s, opts, err);
 }
 
 unsigned int sampler_check_links(struct sampler *s, unsigned int *missing)
@@ -60,6 +61,8 @@ int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 	struct err ignored;
 
 	sampler_pins_mark(s);
+	if (s->resting)
+		ret = ret ?: perf_events_set_cgroup(s->resting, cgroup ?: -1, err);
 	FOR_COUNTERS(s, p)
 	perf_events_set_cgroup(*p, ret || !cgroup ? -1 : cgroup, &ignored);
 	return ret && cgroup ? err_set(err, ret, "%s", refused_cgroup(ret)) : ret;
@@ -78,6 +81,7 @@ int sampler_start(struct sampler *s, struct err *err)
 	/* enabled first and disabled last, so that no tag is missed */
 	FOR_COUNTERS(s, p)
 	perf_events_enable(*p, &ignored);
+	ret = ret ?: sampler_strata_begin(s, err);
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
 	s->started |= !ret;
@@ -109,15 +113,20 @@ int sampler_restart(struct sampler *s, struct err *err)
 	FOR_COUNTERS(s, p)
 	perf_events_renew(*p, &ignored);
 	ret = s->events ? perf_events_renew(s->events, err) : 0;
+	sampler_strata_reopen(s);
 	sampler_pins_mark(s);
 	return ret;
 }
 
 void sampler_stop(struct sampler *s)
 {
+	struct err err;
+
 	sampler_tags_end(s);
 	if (s->events)
 		perf_events_disable(s->events);
+	if (sampler_strata_end(s, &err))
+		log_warn("%s", err.text);
 	FOR_COUNTERS(s, p)
 	perf_events_disable(*p);
 }
@@ -129,7 +138,7 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 	__u64 before;
 	int ret;
 
-	if (!s->events || !perf_events_period(s->events) || !s->count_ops)
+	if (!s->events || !sampler_period(s) || !s->count_ops)
 		return err_set(err, -EINVAL,
 			       "this collection was not started with a period that "
 			       "can be changed");
@@ -142,8 +151,10 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 			       "invalid period: the simulation needs 1 to 2^40 ns; "
 			       "not %llu",
 			       period);
-	if (period == perf_events_period(s->events))
+	if (period == sampler_period(s))
 		return 0;
+	if (s->strata)
+		return sampler_strata_set_period(s, period, err);
 	before = perf_events_period(s->events);
 	sampler_pins_unmark(s);
 	ret = perf_events_set_period(s->events, period, err);
@@ -155,7 +166,7 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 
 __u64 sampler_period(const struct sampler *s)
 {
-	return s->events ? perf_events_period(s->events) : 0;
+	return s->events ? perf_events_period(sampler_full_events(s)) : 0;
 }
 
 void sampler_tick(struct sampler *s)
@@ -173,6 +184,8 @@ void sampler_tick(struct sampler *s)
 		perf_events_follow(*p, &online, &err);
 	sampler_tags_weigh(s);
 	ret = ret ?: perf_events_follow(s->events, &online, &err);
+	if (s->resting)
+		ret = ret ?: perf_events_follow(s->resting, &online, &err);
 	sampler_share_weigh(s);
 	sampler_pins_mark(s);
 	if (ret) {

@@ -21,11 +21,13 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 				.max_slots = s->max_slots,
 				.metric = opts->metric,
 				.weigh = !opts->count_ops	     ? IBS_WEIGH_NO
+					 : opts->miss_attr.size	     ? IBS_WEIGH_STRATA
 					 : sampler_weighs_tags(opts) ? IBS_WEIGH_TAG
 								     : IBS_WEIGH_PERIOD,
 				.tlb = opts->tlb,
 				.line_sets = opts->line_sets,
-				.line_feed = opts->line_feed };
+				.line_feed = opts->line_feed,
+				.reach = opts->reach };
 
 	config_select(&c, &opts->sel);
 	if (opts->by & IBS_BY_MODE)

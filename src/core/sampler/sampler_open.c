@@ -157,8 +157,9 @@ static void describe(struct sampler *s, const struct sampler_opts *opts)
 {
 	s->max_slots = sampler_max_slots(opts);
 	s->pinned = opts->pins;
-	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
-	s->filter = opts->filter;
+	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter &&
+			    !opts->miss_attr.size;
+	s->filter = opts->miss_attr.size ? EVENT_FILTER_HARDWARE : opts->filter;
 	s->by_freq = opts->attr.freq;
 	s->simulated = opts->source != SAMPLER_IBS;
 	s->count_ops = opts->count_ops;
@@ -197,7 +198,8 @@ out:
 
 static int map_memory(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	bool known = !opts->attr.freq && opts->filter != EVENT_FILTER_HARDWARE;
+	bool known =
+		!opts->attr.freq && opts->filter != EVENT_FILTER_HARDWARE && !opts->miss_attr.size;
 	int ret;
 
 	ret = map_array(s->skel->maps.series, &s->series, err);
@@ -266,7 +268,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	place_cpus(s, opts, topo);
 	sampler_share_open(s);
 	sampler_fold_reserve(s, opts);
-	ret = sampler_pins_resume(s, opts, err) ?: open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
+	ret = sampler_pins_resume(s, opts, err) ?: sampler_strata_leave(s, err) ?: open_source(s, opts, err) ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);
@@ -373,6 +375,7 @@ void sampler_close(struct sampler *s)
 {
 	if (!s)
 		return;
+	sampler_strata_close(s);
 	perf_events_close(s->events);
 	FOR_COUNTERS(s, p)
 	perf_events_close(*p);

@@ -48,8 +48,11 @@ struct slot_seen {
 };
 
 struct sampler {
-	struct ibs_op_bpf *skel;    /* for sampler_load.c and sampler_open.c */
-	struct perf_events *events; /* NULL with SAMPLER_TWIN */
+	struct ibs_op_bpf *skel; /* for sampler_load.c and sampler_open.c */
+	struct perf_events
+		*events; /* NULL with SAMPLER_TWIN; of strata, those of the one that samples */
+	struct perf_events *resting; /* those of the other stratum; NULL: no strata */
+	struct sampler_strata *strata;
 	/* Counters of tagged ops that retired, and of those that interrupted; NULL: not counted. */
 	union {
 		struct {
@@ -151,6 +154,8 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 void sampler_tags_begin(struct sampler *s);
 void sampler_tags_end(struct sampler *s);
 void sampler_tags_read(struct sampler *s, struct pmu_state *out);
+/* Read s->tags: `counted` are tagged ops, `second` all. */
+void sampler_tags_total(const struct sampler *s, struct perf_events_total *t);
 /* True if samples are weighted by ibs_control.tag_ops, which sampler_tags_weigh() updates. */
 bool sampler_weighs_tags(const struct sampler_opts *opts);
 void sampler_tags_weigh(struct sampler *s);
@@ -161,6 +166,22 @@ __s64 sampler_share_extra(const struct sampler *s); /* pmu_state.extra_ns, as of
 
 /* Adjust the weight of a tag to a new period. */
 void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
+
+/*
+ * Strata; nothing without them. _open(): after the events; _begin(): before they are enabled; _end(): after they
+ * were disabled. _leave(): in counters of a collector that sampled in strata, for one that does not.
+ */
+int sampler_strata_open(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+int sampler_strata_begin(struct sampler *s, struct err *err);
+int sampler_strata_end(struct sampler *s, struct err *err);
+int sampler_strata_leave(struct sampler *s, struct err *err);
+void sampler_strata_close(struct sampler *s);
+/* Change the period of the full stratum, and that of the other one in proportion. */
+int sampler_strata_set_period(struct sampler *s, __u64 period, struct err *err);
+/* Events of the full stratum, or the only ones. */
+struct perf_events *sampler_full_events(const struct sampler *s);
+/* The next turns find events that CPUs have lost while they rested. */
+void sampler_strata_reopen(struct sampler *s);
 
 /*
  * Call just before events are enabled for the first time: samples seen before do not belong to

@@ -10,6 +10,24 @@
 
 #define SNAPSHOT_TRIES 3
 
+static void read_events(struct sampler *s, struct perf_events_total *t)
+{
+	struct perf_events_total resting;
+
+	perf_events_read(s->events, t);
+	if (!s->resting)
+		return;
+	perf_events_read(s->resting, &resting);
+	t->samples += resting.samples;
+	t->counted += resting.counted;
+	t->enabled_ns += resting.enabled_ns;
+	t->running_ns += resting.running_ns;
+	t->exact &= resting.exact;
+	/* both notice most CPUs that go and come */
+	t->went = resting.went > t->went ? resting.went : t->went;
+	t->came = resting.came > t->came ? resting.came : t->came;
+}
+
 static void read_pmu(struct sampler *s, struct snapshot *out)
 {
 	struct perf_events_total t;
@@ -17,7 +35,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 	out->ledger.pmu_exact = s->counts_periods;
 	if (!s->events)
 		return;
-	perf_events_read(s->events, &t);
+	read_events(s, &t);
 	out->ledger.pmu_exact &= t.exact;
 	out->ledger.dropped_known = s->filter != EVENT_FILTER_HARDWARE;
 	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
@@ -29,7 +47,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
 		.running_ns = s->pmu_before.running_ns + t.running_ns,
 		.extra_ns = sampler_share_extra(s),
-		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
+		.throttled = s->pmu_before.throttled + sampler_throttled(s),
 	};
 	sampler_tags_read(s, &out->pmu); /* last: each sample was tagged before */
 	out->ledger.dropped = s->dropped_before + s->dropped;
@@ -152,7 +170,8 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
 
 __u64 sampler_throttled(struct sampler *s)
 {
-	return s->events ? perf_events_throttled(s->events) : 0;
+	return (s->events ? perf_events_throttled(s->events) : 0) +
+	       (s->resting ? perf_events_throttled(s->resting) : 0);
 }
 
 const struct counts *sampler_counts(const struct sampler *s)

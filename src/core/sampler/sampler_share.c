@@ -74,11 +74,17 @@ void sampler_share_open(struct sampler *s)
 	s->shares = xcalloc(1, sizeof(*s->shares) + s->possible_cpus * sizeof(*s->shares->cpu));
 }
 
+/* The weights of strata come from counters that take turns with the other user as well. */
+static bool has_weights(const struct sampler *s)
+{
+	return s->count_ops && !s->simulated && !s->resting;
+}
+
 void sampler_share_weigh(struct sampler *s)
 {
 	struct perf_events_total unused;
 
-	if (!s->count_ops || s->simulated || !s->events || !s->started)
+	if (!has_weights(s) || !s->events || !s->started)
 		return;
 	/* alone, the counts of the last reading will do */
 	if (s->shares->shared)
@@ -113,7 +119,7 @@ __s64 sampler_share_extra(const struct sampler *s)
 {
 	struct extra x = { s, s->shares->extra_ns };
 
-	if (!s->count_ops || s->simulated)
+	if (!has_weights(s))
 		return 0;
 	perf_events_shares(s->events, add_extra, &x);
 	return x.ns;

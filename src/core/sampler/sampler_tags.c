@@ -14,13 +14,14 @@
 bool sampler_weighs_tags(const struct sampler_opts *opts)
 {
 	return opts->count_ops && opts->filter == EVENT_FILTER_HARDWARE && !opts->attr.freq &&
-	       opts->tags[SAMPLER_TAG_RETIRED].size;
+	       opts->tags[SAMPLER_TAG_RETIRED].size && !opts->miss_attr.size;
 }
 
 /* Start with the period; samples take slightly longer, by an amount not known yet. */
 static void init_tag_weight(struct sampler *s, const struct sampler_opts *opts)
 {
 	s->state->control.tag_ops = sampler_weighs_tags(opts) ? opts->attr.sample_period : 0;
+	s->state->control.reach_ops = 0;
 }
 
 /*
@@ -75,6 +76,11 @@ static void read_tags(const struct sampler *s, struct perf_events *pe, struct pe
 	tagged = t->counted;
 	t->counted -= t->second;
 	t->second = tagged;
+}
+
+void sampler_tags_total(const struct sampler *s, struct perf_events_total *t)
+{
+	read_tags(s, s->tags, t);
 }
 
 void sampler_tags_begin(struct sampler *s)
@@ -147,7 +153,7 @@ void sampler_tags_weigh(struct sampler *s)
 	double ops;
 	__u64 n;
 
-	if (!s->tags || !s->started || s->tags_ended || !s->state->control.tag_ops)
+	if (!s->tags || !s->started || s->tags_ended || s->strata || !s->state->control.tag_ops)
 		return;
 	read_tags(s, s->tags, &t);
 	if (t.counted - s->tags_weighed.counted < WEIGH_TAGS)

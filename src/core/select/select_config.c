@@ -64,8 +64,11 @@ void config_select(struct ibs_config *c, const struct selection *sel)
 		const bool feeds = c->line_sets && layout_has(&layout, i) &&
 				   (op == IBS_OP_KIND_LOAD || op == IBS_OP_KIND_LOCKED) &&
 				   c->line_feed >> src & 1;
+		const bool reach = c->weigh == IBS_WEIGH_STRATA && layout_has(&layout, i) &&
+				   c->reach >> src & 1;
 
-		c->layout[i] = layout.entry[i] | (feeds ? IBS_LAYOUT_FEED : 0);
+		c->layout[i] = layout.entry[i] | (feeds ? IBS_LAYOUT_FEED : 0) |
+			       (reach ? IBS_LAYOUT_REACH : 0);
 	}
 	c->slot_words = layout.words;
 	c->kind_select = sel->op_mask || sel->src_mask;

@@ -25,7 +25,7 @@
 #define SESSION_EVENTS 2 /* one of ibs_op, one of ibs_fetch */
 
 /* Sampling in strata (strata/strata.h): where the machine can; else it fails with STRATA_ON. */
-enum strata_option { STRATA_OFF, STRATA_AUTO, STRATA_ON };
+enum strata_option { STRATA_OFF, STRATA_AUTO, STRATA_ON, STRATA_OPTIONS };
 #define STRATA_OPTION_CHOICES "off|auto|on"
 const char *strata_option_name(unsigned int i);
 
@@ -63,9 +63,10 @@ struct sampling_opts {
 	unsigned int live;   /* enum sampler_live: what session_apply() must be able to change */
 	unsigned int stages; /* of --plan: 1 << enum plan_stage, or PLAN_AUTO */
 	enum strata_option strata;
-	bool core_counters; /* count tagged ops even if no estimate needs it */
-	char **argv;	    /* the command after "--"; NULL: none */
-	const __u32 *ranks; /* commands of other ranks of an MPI job, measured as well */
+	bool strata_counters; /* of both in one set of counters: see sampler_turn() */
+	bool core_counters;   /* count tagged ops even if no estimate needs it */
+	char **argv;	      /* the command after "--"; NULL: none */
+	const __u32 *ranks;   /* commands of other ranks of an MPI job, measured as well */
 	size_t n_ranks;
 	struct command_signals signals;
 	char hierarchy[32];  /* of --cgroup-hierarchy; "": auto */

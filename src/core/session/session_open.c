@@ -261,6 +261,7 @@ static bool take_over(struct session *s, struct setup *to, unsigned int live)
 		e->opts.count_ops = old->opts.count_ops;
 		/* with other terms the event must be reopened */
 		can = !(live & ~old->opts.sel.live) && !strcmp(e->text, old->text) &&
+		      e->plan.strata == old->plan.strata &&
 		      (fixed || old->info.period == e->info.period);
 	}
 	return can;

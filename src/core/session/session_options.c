@@ -101,6 +101,13 @@ static int set_period(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+const char *strata_option_name(unsigned int i)
+{
+	static const char *const names[STRATA_OPTIONS] = { "off", "auto", "on" };
+
+	return names[i];
+}
+
 static int check_period(const struct sampling_opts *o, struct err *err)
 {
 	char rule[64] = "a multiple of 16 from 16 to 134217712";

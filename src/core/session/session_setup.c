@@ -40,6 +40,16 @@ static const char *no_slices(const struct sampling_opts *o, unsigned int n)
 	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
 }
 
+/* Why a collector cannot sample in strata. */
+static const char *no_strata(const struct sampling_opts *o, unsigned int n)
+{
+	if (o->sampler.copies)
+		return "--push and --flight keep samples, of which each must stand for as many ops";
+	if (o->sampler.line_sets)
+		return "--hot-lines counts samples, of which each must stand for as many ops";
+	return o->event[n].rate.has_freq ? "with -F the period varies" : NULL;
+}
+
 /* Where samples may get lost on their way, tags tell how many. */
 static bool checks_delivery(const struct sampling_opts *o, unsigned int n)
 {
@@ -65,6 +75,8 @@ static struct plan_context context(const struct sampling_opts *o, unsigned int n
 		.cpus = o->has_cpus,
 		.core_counters = o->core_counters || checks_delivery(o, n),
 		.strata = o->strata != STRATA_OFF,
+		.counters = o->strata_counters,
+		.no_strata = o->strata_counters ? no_strata(o, n) : NULL,
 		.command = o->argv && !sampling_measures_others(o),
 		.event = &o->event[n].spec,
 		.simulated = o->source == SOURCE_SIM,
@@ -125,7 +137,7 @@ static void make_plan(struct setup *s, struct session_event *e, const struct pmu
 	c = context(o, e - s->event, &a);
 	tags = tag_events(&s->cpu, c.event);
 	plan_make(&o->select, &c, &e->plan);
-	if ((e->plan.chosen || e->plan.strata) && !can_count(&tags)) {
+	if ((e->plan.chosen || e->plan.strata) && !c.simulated && !can_count(&tags)) {
 		c.no_weights = c.no_slices = "the core counters of tagged ops cannot be opened";
 		plan_make(&o->select, &c, &e->plan);
 	}
@@ -252,6 +264,7 @@ static int prepare_sim(struct setup *s, struct session_event *e, struct err *err
 	ret = check_sim_rate(attr, o->sim_faults, err);
 	if (ret)
 		return ret;
+	e->miss_attr = *attr;
 	e->opts.source = SAMPLER_SIM;
 	e->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
 	e->info.source = "sim";
@@ -290,7 +303,12 @@ static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct er
 		return ret;
 	if (o->strata == STRATA_ON && !e->plan.strata)
 		return usage_error(usage, err_set(err, -EINVAL, "--strata: %s", e->plan.no_strata));
-	if (e->plan.strata) /* both strata share the limit */
+	if (e->plan.strata && o->strata_counters) {
+		e->opts.miss_attr = e->miss_attr;
+		e->opts.miss_event = e->miss_text;
+		/* exporters merge accesses of near caches with others that no filter lets through */
+		e->opts.reach = PLAN_L3_MISSES & ~(1U << IBS_SRC_NEAR_CACHE);
+	} else if (e->plan.strata) /* both strata share the limit */
 		e->opts.max_memory_bytes = (e->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) / 2;
 	e->opts.event = e->text;
 	e->opts.by = labels_by(e->labels);

@@ -52,7 +52,7 @@ int session_strata_open(struct session *s, struct err *err)
 	struct session_event *e = &s->setup->event[0];
 	struct session_strata *x;
 
-	if (!e->plan.strata)
+	if (!e->plan.strata || e->opts.miss_attr.size)
 		return 0;
 	s->strata = x = xcalloc(1, sizeof(*x));
 	x->full = e;

@@ -424,7 +424,7 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 		if (c == TABLE_IMBALANCE)
 			useless = !t->spread;
 		if (c == TABLE_ERROR)
-			useless = !t->total.all.strata;
+			useless = !t->total.all.strata || !t->total.all.strata->design;
 		if (c == TABLE_EXPOSED)
 			useless = true; /* beside miss cycles */
 		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))

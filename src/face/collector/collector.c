@@ -229,10 +229,19 @@ static int tick(struct collector *c, struct err *err)
 
 /* --- the loop --- */
 
+static double turn_due(const struct collector *c)
+{
+	double due_s = INFINITY;
+
+	for (unsigned int i = 0; i < c->n_events && !c->broken; i++)
+		due_s = fmin(due_s, sampler_turn_due(opened(&c->event[i])->sampler));
+	return due_s;
+}
+
 int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 {
 	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
-	double due_s = fmin(c->next_tick_s, c->next_step_s);
+	double due_s = fmin(fmin(c->next_tick_s, c->next_step_s), turn_due(c));
 	double users_s = collector_work_wait(c, IBS_WORK_USERS);
 	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
 	int users_ms = c->users ? control_timeout_ms(c->users) : -1;
@@ -284,7 +293,9 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 	}
 	if (changed || now_s() >= c->next_follow_s)
 		follow_cgroups(c, false);
-	if (now_s() >= c->next_step_s - EARLY_S)
+	for_each_event (e, c)
+		ret = ret ?: sampler_turn(opened(e)->sampler, err);
+	if (!ret && now_s() >= c->next_step_s - EARLY_S)
 		ret = budget_step(c, err);
 	if (!ret && now_s() >= c->next_tick_s - EARLY_S) {
 		ret = tick(c, err);

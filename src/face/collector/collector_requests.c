@@ -443,10 +443,10 @@ static enum control_result status(struct collector *c, const struct control_requ
 	ret = status_update(c, now_s(), err);
 	for_each_event (e, c) {
 		reading_begin(&of[n], pins_meta(e->pins));
-		ret = ret ?: sampler_snapshot(opened(e)->sampler, &now, err);
-		if (ret)
+		if (ret || sampler_snapshot(opened(e)->sampler, &now, err))
 			return CONTROL_FAILED;
-		reading_finish(&of[n], &now.ledger, snapshot_groups(&now));
+		reading_finish(&of[n], sampler_counts(opened(e)->sampler), &now.ledger,
+			       snapshot_groups(&now));
 		if (!n++)
 			neighbour_watch_read(c, of);
 		snapshot_free(&now);

@@ -152,6 +152,12 @@ static const struct option_row operation_rows[] = {
 	{ "lease", 0, "TIME|never",
 	  "end sampling if the collector is killed and none is started for TIME; default 10m",
 	  set_lease },
+	{ "strata", 0, "off|auto|on",
+	  "alternate between all ops and, at a shorter period, only those that miss the L3, for "
+	  "more "
+	  "samples of what comes from memory; auto: where the machine can; default off",
+	  OPTION_CHOICE(struct collector_settings, sampling.strata, "choice", strata_option_name,
+			STRATA_OPTIONS) },
 	{ "unpin", 0, NULL, "remove the pins, and with them the counters, on exit",
 	  OPTION_FLAG(struct collector_settings, unpin) },
 };
@@ -281,6 +287,7 @@ static void set_defaults(struct collector_settings *s)
 	s->sampling.labels = LABELS_SERVED;
 	s->sampling.wait_for_names = true;
 	s->sampling.takes_two = true;
+	s->sampling.strata_counters = true;
 	s->sampling.sampler.count_ops = true;
 	s->pin_mode = PIN_MODE_DEFAULT;
 	s->grace_s = GRACE_S;

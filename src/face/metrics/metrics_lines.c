@@ -51,6 +51,18 @@ bool lines_lost(const struct reading *r, unsigned int i, struct metric_line *out
 	return reason_line(r, IBS_OUTCOME_KIND_LOST, i, out);
 }
 
+bool lines_strata_seconds(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return i < STRATUM_N && r->strata.used &&
+	       one_line(out, "stratum", stratum_names[i], r->strata.of[i].time_ns / 1e9);
+}
+
+bool lines_strata_samples(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return i < STRATUM_N && r->strata.used &&
+	       one_line(out, "stratum", stratum_names[i], r->strata.of[i].seen);
+}
+
 static bool work_line(const __u64 *ns, unsigned int i, struct metric_line *out)
 {
 	return i < IBS_WORK_N && one_line(out, "work", work_names[i], ns[i] / 1e9);

@@ -174,7 +174,7 @@ extern metric_lines lines_filtered, lines_lost, lines_work, lines_work_delayed, 
 	lines_push_samples, lines_flights, lines_neighbour_slowdowns, lines_neighbour_shares,
 	lines_neighbour_chances, lines_neighbour_traffic, lines_neighbour_l3, lines_governor_states,
 	lines_governor_changes, lines_nmi_cost, lines_bpf_cost, lines_build_info,
-	lines_collector_info;
+	lines_collector_info, lines_strata_seconds, lines_strata_samples;
 
 /* A line for the list of all metrics. */
 void metric_describe(FILE *f, const struct metric_head *m);

@@ -76,7 +76,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	metrics_pack(groups, &groups->whole, groups->sum);
 	free(groups->sum);
 	groups->sum = NULL;
-	reading_finish(reading, &counted, p.n);
+	reading_finish(reading, src->counts, &counted, p.n);
 	m->facts.ended[event] = groups->ended;
 	if (!ret && groups->n)
 		qsort(groups->group, groups->n, sizeof(*groups->group), compare_samples);

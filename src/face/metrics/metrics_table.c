@@ -47,6 +47,16 @@
 	X(UNDELIVERED, "ibscope_tagged_ops_undelivered", COUNTER, "",                              \
 	  "Tagged ops that were valid, but never reached the BPF program, by core counters.",      \
 	  VALUE(st->undelivered_known ? st->undelivered : (double)NAN))                            \
+	X(STRATA_SECONDS, "ibscope_strata_seconds", COUNTER, "seconds",                            \
+	  "Time that each stratum of 'serve --strata' sampled; absent without it.",                \
+	  LINES(strata_seconds))                                                                   \
+	X(STRATA_SAMPLES, "ibscope_strata_samples", COUNTER, "",                                   \
+	  "Samples seen in each stratum of 'serve --strata', up to the end of its last slice.",    \
+	  LINES(strata_samples))                                                                   \
+	X(EFFECTIVE, "ibscope_effective_samples", COUNTER, "",                                     \
+	  "Samples of one event that would bring as many samples from beyond the L3 as 'serve "    \
+	  "--strata' has; absent without it.",                                                     \
+	  VALUE(r->strata.used ? strata_effective_samples(&r->strata) : (double)NAN))              \
 	X(PMU_ENABLED, "ibscope_pmu_enabled_seconds", COUNTER, "seconds",                          \
 	  "Time that the event was enabled, summed over all CPUs.", VALUE(st->enabled_ns / 1e9))   \
 	X(PMU_RUNNING, "ibscope_pmu_running_seconds", COUNTER, "seconds",                          \

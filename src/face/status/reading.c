@@ -112,13 +112,15 @@ void reading_begin(struct reading *r, const struct ibs_meta *m)
 	r->time_ns = clock_ns(CLOCK_BOOTTIME);
 }
 
-void reading_finish(struct reading *r, const struct ledger *counted, size_t groups)
+void reading_finish(struct reading *r, const struct counts *counts, const struct ledger *counted,
+		    size_t groups)
 {
 	const struct ibs_meta_status *st = &r->meta.status;
 
 	r->ledger = *counted;
 	pinned_ledger(st, &r->ledger);
 	r->groups = groups;
+	r->strata = counts->state->control.strata;
 }
 
 static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_name *out)
@@ -145,7 +147,7 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 	ret = pinned_snapshot(p, &s, err);
 	if (ret)
 		return ret;
-	reading_finish(out, &s.ledger, snapshot_groups(&s));
+	reading_finish(out, pinned_counts(p), &s.ledger, snapshot_groups(&s));
 	reading_pinned_neighbours(out, p);
 	snapshot_free(&s);
 	return 0;
@@ -309,6 +311,7 @@ static void print_ledger(FILE *f, const struct reading *r)
 	fprintf(f, "ledger: ");
 	ledger_print(f, &r->ledger);
 	fputc('\n', f);
+	strata_status_print(f, &r->strata);
 }
 
 static void print_orphaned(FILE *f, const struct reading *r)
@@ -542,6 +545,7 @@ void collector_put(struct json_writer *w, const struct reading *r, unsigned int 
 		neighbours_put(w, &r->neighbours);
 	put_governor(w, r);
 	ledger_put(w, &r->ledger);
+	strata_status_put(w, &r->strata);
 	if (n < 2)
 		return;
 	json_begin_object(w, "fetch");

@@ -17,7 +17,21 @@ struct reading {
 	struct ledger ledger; /* PMU counts are those of meta.status */
 	size_t groups;	      /* with counters of their own */
 	struct reading_neighbours neighbours;
+	struct ibs_strata strata; /* up to the end of the last slice; used 0: none */
 };
+
+extern const char *const stratum_names[STRATUM_N];
+
+/* Without what the PMU counts. */
+void stratum_ledger(const struct ibs_stratum *of, struct ledger *out);
+
+/* Samples of one event that would bring as many samples from beyond the L3. */
+__u64 strata_effective_samples(const struct ibs_strata *s);
+
+/* Both print nothing if there are none. */
+void strata_status_print(FILE *f, const struct ibs_strata *s);
+/* The member "strata". */
+void strata_status_put(struct json_writer *w, const struct ibs_strata *s);
 
 /*
  * True if the collector is running: it did not exit cleanly, and updated its status within the last
@@ -63,8 +77,9 @@ const char *status_bpf_source(const struct ibs_meta_status *st);
 /* Begin a reading. @m must have been read before the counters, so that no sample looks unseen. */
 void reading_begin(struct reading *r, const struct ibs_meta *m);
 
-/* Complete it with counters. */
-void reading_finish(struct reading *r, const struct ledger *counted, size_t groups);
+/* Complete it with @counts, of which the ledger and the number of groups have been read. */
+void reading_finish(struct reading *r, const struct counts *counts, const struct ledger *counted,
+		    size_t groups);
 
 /* Add the neighbours that pins have. */
 void reading_pinned_neighbours(struct reading *r, const struct pinned *p);

@@ -460,6 +460,8 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	struct rows rows;
 
 	snapshot_prices(interval, info->metric);
+	for (size_t i = 0; i < interval->n_groups; i++)
+		group_weigh_series(&interval->groups[i]); /* not yet done for totals */
 	if (v->opts.format == FORMAT_CSV) {
 		print_csv(f, v, info, interval, labels, name, arg);
 	} else if (format_is_text(v->opts.format)) {

@@ -124,7 +124,8 @@ const struct option_row record_options[] = {
 	  "alternate between all ops and, at a shorter period, only those that miss the L3; "
 	  "readers "
 	  "use the weights of both; auto: where the machine can; default off",
-	  OPTION_CHOICE(struct record, sampling.strata, "choice", strata_option_name, 3) },
+	  OPTION_CHOICE(struct record, sampling.strata, "choice", strata_option_name,
+			STRATA_OPTIONS) },
 	{ "allocs", 0, "[=BYTES]",
 	  "record allocations of at least BYTES (4K) by COMMAND and a sample of smaller ones, with "
 	  "their "
