@@ -5,7 +5,7 @@
 #   make check        install dependencies, build, run all tests that this machine can run
 #   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
 #   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
-#   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24) [SEED=1]
+#   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24) [SEED=1, WINDOWS=1 a second]
 #   make strata       bias, coverage and width of intervals of strata, over WINDOWS (10000) simulated ones
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
@@ -239,7 +239,7 @@ model: deps
 # Ten minutes: who is named as a noisy neighbour, rightly and wrongly.
 neighbours: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/neighbours_errors
-	$(Q)$(O)/tests/unit/neighbours_errors $(or $(STREAMS),100) $(or $(HOURS),24) $(or $(SEED),1)
+	$(Q)$(O)/tests/unit/neighbours_errors $(or $(STREAMS),100) $(or $(HOURS),24) $(or $(SEED),1) $(or $(WINDOWS),1)
 
 # A minute: estimates and intervals of strata, over simulated windows.
 strata: deps

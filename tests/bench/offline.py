@@ -23,6 +23,7 @@ COMMANDS = [
     ("c2c", ["c2c"], ["c2c", "report", "--stdio"]),
     ("html", ["report", "--html", "OUT"], None),
     ("pprof", ["report", "--pprof", "OUT"], None),
+    ("diff", ["diff", "OWN"], None),
 ]
 
 
@@ -61,7 +62,7 @@ def main():
         times = {}
         for _ in range(args.runs):
             for name, ours, theirs in COMMANDS:
-                ours = [out if word == "OUT" else word for word in ours]
+                ours = [{"OUT": out, "OWN": own}.get(word, word) for word in ours]
                 run = measure([ibscope, *ours, "--max-memory", "8G", own])
                 if not run:
                     return 1

@@ -76,6 +76,7 @@ struct stream_container {
 struct stream_complex {
 	struct stream_random random;
 	unsigned int n, window;
+	double windows; /* of a second; 0: 1 */
 	struct stream_container c[STREAM_CONTAINERS];
 	double busy[STREAM_LAGS][STREAM_CONTAINERS]; /* relative volume, the latest ones */
 	double emitted[STREAM_CONTAINERS];	     /* samples of this window */
@@ -163,7 +164,8 @@ static inline unsigned int stream_samples(struct stream_complex *s, unsigned int
 		slowed += c->strength * fmin(1.5, s->busy[c->lag][c->also_by]);
 	*mean = c->latency * slowed * pow(volume, c->by_own) *
 		exp(c->noise * stream_gauss(&s->random)) * (c->moody ? c->mood : 1) *
-		(1 + c->drift * sin(s->window / 200. + c->phase));
+		(1 +
+		 c->drift * sin(s->window / 200. / (s->windows > 0 ? s->windows : 1) + c->phase));
 	/* waiting longer, it does less */
 	return (unsigned int)stream_count(&s->random, volume * c->high / sqrt(slowed));
 }
@@ -268,6 +270,30 @@ static inline void stream_coupled(struct stream_complex *s, __u64 seed, double s
 	s->c[7].follows = 1;
 	s->c[7].from = from;
 	s->c[7].high = s->c[1].high * stream_between(r, 0.05, 0.3);
+}
+
+/* The same in shorter windows, @windows to a second: fewer samples in each, and more noise, which is of each window alone. */
+static inline void stream_split(struct stream_complex *s, unsigned int windows)
+{
+	const double k = windows;
+
+	s->windows = k;
+	for (unsigned int i = 0; i < s->n; i++) {
+		struct stream_container *c = &s->c[i];
+
+		c->on_s *= c->off_s > 0 ? k : 1;
+		c->off_s *= k;
+		c->high /= k;
+		c->low /= k;
+		c->jitter *= sqrt(k);
+		c->noise *= sqrt(k);
+		c->mood_s *= k;
+		c->stays_s *= k;
+		c->leaves_s *= k;
+		c->ramp_s *= k;
+		c->from *= windows;
+		c->lag *= windows;
+	}
 }
 
 #endif

@@ -2,7 +2,9 @@
 /*
  * BURSTS: mean length of the suspect's, and of the pauses; SLOWER: by how much it slows the victim then;
  * SAMPLES/s: of the victim. Print how often neighbours are named rightly and wrongly, over synthetic streams whose couplings are known:
- * neighbours_errors [STREAMS [QUIET_HOURS [FIRST_SEED]]]
+ * neighbours_errors [STREAMS [QUIET_HOURS [FIRST_SEED [WINDOWS]]]]
+ *
+ * WINDOWS: of a second, 1 or 2; the history has as many windows in either case.
  *
  * POSSIBLE: that a judge can name at best in 10 s, who knows everything but whether the suspect slows the victim, and has the
  *	same limits for false accusations and the least number of runs.
@@ -33,7 +35,7 @@ struct best_judge {
 
 enum shape { PLAIN, TWO, RAMP };
 
-static unsigned int first_seed = 1;
+static unsigned int first_seed = 1, windows = 1;
 
 static void best_judge_sees(struct best_judge *b, const struct stream_complex *s, double samples)
 {
@@ -80,21 +82,23 @@ static void run_coupled(__u64 seed, double strength, double samples, double burs
 		s.c[0].also_by = 2;
 	}
 	s.c[1].ramp_s = shape == RAMP ? 3 : 0;
-	for (unsigned int w = 0; w < COUPLED_FROM + COUPLED; w++) {
+	stream_split(&s, windows);
+	for (unsigned int w = 0; w < (COUPLED_FROM + COUPLED) * windows; w++) {
 		stream_step(&s, n, 0);
 		neighbours_end_window(n, true);
-		if (w >= COUPLED_FROM && w < COUPLED_FROM + LIMIT_S)
+		if (w >= COUPLED_FROM * windows && w < (COUPLED_FROM + LIMIT_S) * windows)
 			best_judge_sees(&best, &s, s.emitted[0]);
 	}
 	out->possible += best_judge_power(&best);
 	pair = neighbours_pairs(n, &pairs);
 	out->streams++;
 	for (size_t i = 0; i < pairs; i++) {
-		const unsigned int after = pair[i].first - COUPLED_FROM;
+		const unsigned int from = COUPLED_FROM * windows;
+		const unsigned int after = (pair[i].first - from) / windows;
 
 		if (shape == TWO && !pair[i].victim && pair[i].suspect == 2)
 			continue;
-		if (pair[i].victim || pair[i].suspect != 1 || pair[i].first < COUPLED_FROM) {
+		if (pair[i].victim || pair[i].suspect != 1 || pair[i].first < from) {
 			out->wrong++;
 			continue;
 		}
@@ -115,7 +119,8 @@ static unsigned int run_quiet(unsigned int hours)
 		size_t pairs;
 
 		stream_quiet(&s, 1000 * first_seed + h);
-		for (unsigned int w = 0; w < 3600; w++) {
+		stream_split(&s, windows);
+		for (unsigned int w = 0; w < 3600 * windows; w++) {
 			stream_step(&s, n, 0);
 			neighbours_end_window(n, true);
 		}
@@ -185,10 +190,12 @@ int main(int argc, char **argv)
 
 	if (argc > 3)
 		first_seed = strtoul(argv[3], NULL, 10);
+	if (argc > 4)
+		windows = strtoul(argv[4], NULL, 10);
 	printf("%u streams each of 8 containers, 56 pairs, one of which is coupled when its "
 	       "suspect "
-	       "comes after %u s; seeds from %u\n\n",
-	       streams, COUPLED_FROM, first_seed);
+	       "comes after %u s; seeds from %u; windows of %.1f s\n\n",
+	       streams, COUPLED_FROM, first_seed, 1. / windows);
 	printf("BURSTS  SLOWER  SAMPLES/s  NAMED IN 10 s  POSSIBLE    20 s    60 s  MISSED  WRONG  "
 	       "PRECISION  SHAPE\n");
 	print_rows(1.5, streams);
