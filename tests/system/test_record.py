@@ -95,6 +95,21 @@ class Record(unittest.TestCase):
             os.remove(self.path('x'))
         self.assertTrue(maps, 'the program of the command has no name')
 
+    def test_lost_at_the_end(self):
+        """What nothing follows is never told by the kernel in a record: the file has it all the same, to the unit."""
+        storm = 'import mmap\nfor i in range(12000): mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()'
+        p = self.start('-c', '1000000')
+        self.until_written(p, lambda l: l.get('forwarded'))
+        p.send_signal(signal.SIGSTOP)
+        for cpu in CPUS:
+            subprocess.run(['taskset', '-c', str(cpu), sys.executable, '-IS', '-c', storm], check=True)
+        p.send_signal(signal.SIGINT)
+        p.send_signal(signal.SIGCONT)
+        self.finish(p, sig=signal.SIGCONT)
+        lost = r'(?m)([0-9,]+) records of process names and mappings were lost'
+        said = re.search(lost, p.stderr).group(1)
+        self.assertEqual(re.search(lost, ibscope.run('report', '--csv', self.path('ibscope.data')).stderr).group(1), said)
+
     def until_written(self, p, done):
         until(lambda: p.poll() is not None or done(self.written()))
 

@@ -285,6 +285,16 @@ int capture_state(struct capture *c, struct err *err)
 		       ?: put_slabs(c, 0, err);
 }
 
+/* Events that the kernel lost behind the last one of a CPU. */
+static int put_lost(struct capture *c, struct err *err)
+{
+	const struct trace_event ev = { .kind = TRACE_LOST,
+					.time = clock_ns(CLOCK_MONOTONIC),
+					.lost.n = sideband_untold(c->sideband) };
+
+	return ev.lost.n ? put_event(&ev, c, err) : 0;
+}
+
 int capture_drain(struct capture *c, __u64 until, struct err *err)
 {
 	int ret;
@@ -296,7 +306,7 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 			  err);
 	ret = ret ?: put_events(c, until, err);
 	if (until == UINT64_MAX - 1) /* shows whether a cache was replaced by another */
-		ret = ret ?: put_slabs(c, 0, err);
+		ret = ret ?: put_slabs(c, 0, err) ?: put_lost(c, err);
 	if (until > c->until)
 		c->until = until;
 	return ret;

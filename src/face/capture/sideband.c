@@ -307,3 +307,13 @@ __u64 sideband_lost(const struct sideband *sb)
 	}
 	return sum;
 }
+
+__u64 sideband_untold(struct sideband *sb)
+{
+	const __u64 told = sb ? sb->lost : 0, lost = sb ? sideband_lost(sb) : 0;
+
+	if (lost <= told)
+		return 0;
+	sb->lost = lost;
+	return lost - told;
+}

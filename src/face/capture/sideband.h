@@ -48,6 +48,12 @@ __u64 sideband_peek(struct sideband *sb);
  */
 bool sideband_next(struct sideband *sb, struct trace_event *ev);
 
+/*
+ * Number of lost events that no event told yet: the kernel tells a loss with the next event of its CPU, which may never
+ * come. They count as told from now on. Accepts NULL.
+ */
+__u64 sideband_untold(struct sideband *sb);
+
 /* Number of lost events; before Linux 6.0 without the last ones. */
 __u64 sideband_lost(const struct sideband *sb);
 
