@@ -290,14 +290,11 @@ class Record(unittest.TestCase):
 
     def test_stacks_and_all_registers(self):
         # a task in system calls, whose chains are long; idle CPUs and programs without frame pointers have short ones
-        busy = subprocess.Popen(['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=1M'], stderr=subprocess.DEVNULL)
-        self.addCleanup(busy.wait)
-        self.addCleanup(busy.kill)
-        p = self.record('-g', '--raw', '-c', '1000000', '--duration', '0.5')
+        p = self.record('-g', '--raw', '-a', '-c', '1000000', '--', 'sh', '-c', 'echo $$; exec dd if=/dev/zero of=/dev/null bs=1M count=4000 status=none')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertTrue(all(s['caps'] == SIM_CAPS for s in got.of('sample')))
-        its = [s for s in got.of('sample') if s['tid'] == busy.pid]
+        its = [s for s in got.of('sample') if s['tid'] == int(p.stdout)]
         self.assertGreater(len(its), 20)
         self.assertGreater(sum(len(s['stack']) > 1 for s in its), 0.9 * len(its))
 
