@@ -12,6 +12,7 @@ whatever the tests need is installed.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import glob
 import os
 import random
@@ -42,12 +43,12 @@ LONG = ('test_compare', 'test_container_names', 'test_containers.py', 'test_cont
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
 CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
 NICE = 10       # of those that do not sample, beside those that do
-SLOW_S = 5                      # tests that take longer are printed: seconds (of them CPU time)
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
 
 running = set()     # sessions
 TOOK = []           # (seconds, CPU time, name) of each test of this module
+SLOW_S = 5          # tests that take longer are printed: seconds (of them CPU time)
 
 
 class Tally:
@@ -277,6 +278,13 @@ def list_jobs(args, seed):
     return sorted(jobs, key=lambda job: job.name not in LONG)
 
 
+@contextlib.contextmanager
+def timed(what):
+    began = time.monotonic()
+    yield
+    print(f'# {time.monotonic() - began:.0f} s for {what}', flush=True)
+
+
 def run_jobs(jobs, layers):
     """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
     us = clock.interrupt_us()
@@ -294,21 +302,19 @@ def run_jobs(jobs, layers):
             with said:
                 tallies[job] = job.judge(job.path, p)
                 sys.stdout.flush()
-    began_s = time.monotonic()
-    work(alone)
-    alone_s = time.monotonic() - began_s
+    with timed('what runs alone'):
+        work(alone)
     # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
     # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though
     # (0.45 s of CPU time a second): as many as there are CPUs run beside those that compute, and one more after these.
     cpus, to_sample, rest = os.cpu_count(), iter(sampling), iter(others)
-    with concurrent.futures.ThreadPoolExecutor(cpus + 1) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
+    with timed('what runs beside others'), concurrent.futures.ThreadPoolExecutor(cpus + 1) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
         began = [samplers.submit(work, to_sample) for _ in range(cpus)]
         for worker in [beside.submit(work, rest, NICE) for _ in range(cpus)]:
             worker.result()
         began.append(samplers.submit(work, to_sample))
         for worker in began:
             worker.result()
-    print(f'# {alone_s:.0f} s for what runs alone, {time.monotonic() - began_s - alone_s:.0f} s for what runs beside others', flush=True)
     failed, unsteady = [job for job in sampling + others if tallies[job].failed], []
     for job in failed if len(failed) <= UNSTEADY else []:
         print(f'# {job.name} once more, alone')

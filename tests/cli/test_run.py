@@ -84,17 +84,6 @@ class Verdicts(unittest.TestCase):
             unsteady = run.run_jobs(jobs, layers)
         return unsteady, sum(l.failed for l in layers.values()), sorted(ran.values())[-4:]
 
-    def test_order(self):
-        a, b, c = ([job.path for job in run.list_jobs(argparse.Namespace(san=''), seed)] for seed in ('1', '1', '2'))
-        self.assertEqual(a, b)
-        self.assertNotEqual(a, c)
-        self.assertEqual(sorted(a), sorted(c))
-        n = len(run.LONG)
-        for paths in a, c:
-            self.assertEqual(sorted(os.path.basename(path) for path in paths[:n]), sorted(run.LONG))
-        self.assertNotEqual(a[:n], c[:n])
-        self.assertNotEqual(a[n:], sorted(a[n:]))
-
     def test_what_runs_beside_what(self):
         """Nothing beside what measures; no more that sample than there are CPUs, and one more once nothing else runs."""
         jobs, lock, now, most = run.list_jobs(argparse.Namespace(san=''), '1'), threading.Lock(), [], {}
@@ -123,6 +112,17 @@ class Verdicts(unittest.TestCase):
         self.assertLessEqual(most['other', True], cpus)
         self.assertEqual(most['sampling', True], cpus)
         self.assertEqual(most['sampling', False], cpus + 1)
+
+    def test_order(self):
+        a, b, c = ([job.path for job in run.list_jobs(argparse.Namespace(san=''), seed)] for seed in ('1', '1', '2'))
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
+        self.assertEqual(sorted(a), sorted(c))
+        n = len(run.LONG)
+        for paths in a, c:
+            self.assertEqual(sorted(os.path.basename(path) for path in paths[:n]), sorted(run.LONG))
+        self.assertNotEqual(a[:n], c[:n])
+        self.assertNotEqual(a[n:], sorted(a[n:]))
 
     def test_what_fails_beside_others_runs_once_more_alone(self):
         names = [f'test_{name}.py' for name in ('man', 'report', 'pipes', 'rooms', 'merge', 'export', 'numa')]
