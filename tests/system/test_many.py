@@ -23,7 +23,7 @@ PINS = f'/sys/fs/bpf/ibscope-many-{os.getpid()}'
 TOP = f'ibscope-test-many-{os.getpid()}'
 PERIOD = 500000     # ns
 
-# in each cgroup busy for SPIN seconds; with RATE > 0 so many a second, and each is removed after it
+# in each cgroup busy for SPIN seconds; with RATE > 0 so many a second, a quarter of them at least, and each is removed after it
 VISITOR = r'''
 import os, sys, time
 top, cpu, first, end, step, spin, rate, seconds = sys.argv[1], *map(float, sys.argv[2:])
@@ -42,7 +42,7 @@ for i in range(int(first), int(end), int(step)):
         with open(top + '/rest/cgroup.procs', 'w') as f:
             f.write('0')
         os.rmdir(path)
-        if time.monotonic() > start + seconds:
+        if time.monotonic() > start + seconds and n > rate * seconds / 4:
             break
         time.sleep(max(0, start + n / rate - time.monotonic()))
 print(n)
