@@ -106,6 +106,20 @@ class Allocations(unittest.TestCase):
         detail = run('c2c', file, '--line', line['line']).stdout
         self.assertRegex(detail, rf'(?m)^in        4,160 bytes from {re.escape(site)} \+ 0x40, allocated by thread \d+$')
 
+    def test_nodes(self):
+        """numa names the allocation on the wrong node, and the thread that touched it first; nothing without nodes."""
+        file = os.path.join(self.dir.name, 'share.ibs')
+        subprocess.run([MAKE, file, 'share'], check=True)
+        p = run('numa', file)
+        self.assertEqual((p.returncode, p.stderr), (0, ''))
+        below = p.stdout.split('allocations used most from another node than the one of their memory:\n')[1]
+        self.assertRegex(below, r'^  make_table make_heap\.c:\d+: 200 of 301 accesses from node 1, 301 to memory of node 0;\n'
+                                r'    first seen touched by thread \d+ \(make_heap\) on node 0\n$')
+        self.assertNotIn('allocations used', run('numa', self.file).stdout)
+        rows = {(r['labels']['node'], r['labels']['mem_node']): r['samples']
+                for r in json.loads(run('numa', file, '--by', 'allocation', '--json').stdout)['rows']}
+        self.assertEqual(rows, {('0', '0'): 101, ('1', '0'): 200})
+
     def test_none(self):
         bare = os.path.join(self.dir.name, 'none.ibs')
         subprocess.run([MAKE, bare, 'none'], check=True)

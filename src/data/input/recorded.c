@@ -135,15 +135,18 @@ static int start_selection(struct recorded *r, struct sampling_opts *s, struct e
 static int start(struct recorded *r, struct sampling_opts *s, bool names, bool symbols,
 		 struct err *err)
 {
+	const bool heap = r->heap && trace_info(r->trace)->alloc_bytes;
 	int ret = 0;
 
+	names |= heap;
+	symbols |= heap; /* of the code that allocated */
 	r->kind = trace_kind_of(s->event[0].metric);
 	r->head.options = r->options;
 	r->head.file = recorded_name(&r->input);
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
 	trace_show_progress(r->trace);
 	r->tasks = tasks_new();
-	if (r->heap && r->head.info->alloc_bytes)
+	if (heap)
 		tasks_keep_heap(r->tasks);
 	if (names || r->head.info->job_ranks)
 		ret = tasks_read(r->tasks, r->trace, err);

@@ -248,6 +248,16 @@ bool report_block(const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 void report_site(struct symbols *symbols, const struct tasks *tasks, const struct heap_block *b,
 		 char *buf, size_t size);
 
+/* Allocations on the wrong node. */
+struct report_homes;
+struct report_homes *report_homes_new(void);
+void report_homes_free(struct report_homes *h); /* accepts NULL */
+/* Add an access; opts: info, tasks and symbols are used. */
+void report_homes_add(struct report_homes *h, const struct report_opts *opts,
+		      const struct trace_event *ev);
+/* As text: those that are used most from another node, and who touched them first. Nothing if there are none. */
+void report_homes_print(FILE *f, const struct report_homes *h, const struct tasks *tasks);
+
 #define REPORT_STACK \
 	32768 /* bytes of a call chain as text; inner functions of a longer one are left out */
 

@@ -91,7 +91,7 @@ static void prepare(struct report_cmd *c)
 		c->opts.by[0] = LABEL_HOST;
 	}
 	c->in.places = c->html_path || flags(c) & KEY_DATA;
-	c->in.heap = flags(c) & KEY_HEAP;
+	c->in.heap = c->numa || flags(c) & KEY_HEAP;
 	c->in.places_last = c->html_path; /* its lines are named at the end */
 	choose_columns(c);
 }
@@ -157,6 +157,8 @@ static int open_all(struct report_cmd *c, struct err *err)
 		return ret;
 	c->opts.tasks = c->in.tasks;
 	c->opts.symbols = c->in.symbols;
+	if (c->numa && tasks_heap(c->in.tasks))
+		c->homes = report_homes_new();
 	if (c->folds) {
 		struct folded_opts opts = {
 			.weight = c->weight,
@@ -228,6 +230,8 @@ static int add_sample(struct report_cmd *c, const struct trace_event *ev, struct
 		folded_add(c->folded, ev);
 	else
 		report_add(c->report, ev);
+	if (c->homes)
+		report_homes_add(c->homes, &c->opts, ev);
 	if (c->accessors)
 		report_add(c->accessors, ev);
 	return 0;
@@ -339,6 +343,8 @@ static void print_below(struct report_cmd *c, const struct report_table *t, FILE
 
 	report_print_balance(lines, t);
 	report_fetches_print(lines, c->report);
+	if (c->homes)
+		report_homes_print(lines, c->homes, c->in.tasks);
 	if (left_out(c, text, sizeof(text)))
 		fprintf(lines, "%s\n", text);
 	if (c->accessors)
@@ -479,6 +485,7 @@ static int run(void *cmd)
 
 	report_free(c->report);
 	report_free(c->accessors);
+	report_homes_free(c->homes);
 	folded_free(c->folded);
 	html_report_free(c->html);
 	pprof_free(c->pprof);

@@ -21,9 +21,10 @@ struct report_cmd {
 	struct view_opts view;
 	unsigned int n_formats; /* other than those of `view` */
 	bool folds;
-	bool pages, damon;	  /* --format; --format damon */
-	struct report *accessors; /* functions that use the fields, in text */
-	bool layout;		  /* print the layout of opts.type */
+	bool pages, damon;	    /* --format; --format damon */
+	struct report *accessors;   /* functions that use the fields, in text */
+	struct report_homes *homes; /* numa: of allocations; NULL: none were recorded */
+	bool layout;		    /* print the layout of opts.type */
 	enum folded_weight weight;
 
 	struct recorded in;
