@@ -280,6 +280,30 @@ static void test_slow_clients(void **state)
 		close(slow[i]);
 }
 
+/* Who loses the place learns that the request was not handled. */
+static void test_displaced(void **state)
+{
+	struct got first = {};
+	int fd[9];
+
+	(void)state;
+	start();
+	for (int i = 0; i < 9; i++) {
+		fd[i] = client();
+		assert_int_equal(send(fd[i], "show\n", 5, MSG_NOSIGNAL), 5);
+		if (!i)
+			serve(0.05, NULL, NULL);
+	}
+	first.fd = fd[0];
+	serve(10, got_all, &first);
+	assert_true(first.ended);
+	assert_int_equal(first.n, strlen(CONTROL_BUSY));
+	assert_memory_equal(first.text, CONTROL_BUSY, first.n);
+	assert_int_equal(handled, 0);
+	for (int i = 0; i < 9; i++)
+		close(fd[i]);
+}
+
 static int client_of(uid_t uid)
 {
 	int fd;
@@ -412,6 +436,43 @@ static void ask(const char *request, int ret, enum control_result result, const 
 		serve(10, has_ended, &pid);
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
+}
+
+/* A collector that is crowded twice, and then answers. */
+static void test_asking_again(void **state)
+{
+	static const char *const answers[] = { CONTROL_BUSY, CONTROL_BUSY, "ok\nfine\n" };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), status;
+	pid_t pid;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/other", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pid = fork();
+	if (!pid) {
+		struct control_answer a;
+		struct err err = {};
+		int got = control_ask(addr.sun_path, "show\n\n", 6, &a, &err);
+
+		_exit(got || a.result != CONTROL_OK || strcmp(a.text, "fine\n"));
+	}
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		int from = accept(fd, NULL, NULL);
+		char request[16];
+
+		assert_true(from >= 0);
+		/* the first loses its place before anything is read */
+		if (i)
+			assert_int_equal(recv(from, request, sizeof(request), MSG_WAITALL), 6);
+		assert_true(send(from, answers[i], strlen(answers[i]), MSG_NOSIGNAL) > 0);
+		close(from);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	close(fd);
+	unlink(addr.sun_path);
 }
 
 static void test_asking(void **state)
@@ -683,10 +744,20 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_requests),	     TEST(test_byte_by_byte), TEST(test_limits),
-		TEST(test_slow_clients),     TEST(test_turns),	      TEST(test_time_limit),
-		TEST(test_garbage),	     TEST(test_asking),	      TEST(test_file),
-		TEST(test_cleared),	     TEST(test_paths),	      TEST(test_unsafe_directories),
+		TEST(test_requests),
+		TEST(test_byte_by_byte),
+		TEST(test_limits),
+		TEST(test_slow_clients),
+		TEST(test_displaced),
+		TEST(test_turns),
+		TEST(test_time_limit),
+		TEST(test_garbage),
+		TEST(test_asking),
+		TEST(test_asking_again),
+		TEST(test_file),
+		TEST(test_cleared),
+		TEST(test_paths),
+		TEST(test_unsafe_directories),
 		TEST(test_closed_to_others),
 	};
 

@@ -186,6 +186,14 @@ static void give_answer(struct client *c)
 		drop(c);
 }
 
+/* Its request was not handled, so it may send it again. */
+static void displace(struct client *c)
+{
+	if (c->state == CLIENT_SENDS)
+		send(c->fd, CONTROL_BUSY, strlen(CONTROL_BUSY), MSG_NOSIGNAL | MSG_DONTWAIT);
+	drop(c);
+}
+
 static struct client *free_place(struct control *s)
 {
 	struct client *oldest = NULL;
@@ -200,7 +208,7 @@ static struct client *free_place(struct control *s)
 	}
 	if (!oldest || now_s() - oldest->since_s < CROWDED_S)
 		return NULL;
-	drop(oldest);
+	displace(oldest);
 	return oldest;
 }
 

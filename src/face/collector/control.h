@@ -7,7 +7,8 @@
  *	min-lat = 200
  *
  * The answer is a line "ok", "error usage" or "error failed", then text, which begins with the
- * reason of an error. The mode of the socket decides who may send requests.
+ * reason of an error; or "error busy" alone, if others took the place of a client that had not sent
+ * all of its request. The mode of the socket decides who may send requests.
  */
 #ifndef IBSCOPE_CONTROL_H
 #define IBSCOPE_CONTROL_H
@@ -22,6 +23,7 @@
 
 #define CONTROL_PATH	 "/run/ibscope/control.sock"
 #define USERS_PATH	 "/run/ibscope/users.sock" /* by convention: --user-socket */
+#define CONTROL_BUSY	 "error busy\n"		   /* not handled: the client sends it again */
 #define CONTROL_PATH_MAX 103	    /* characters; the temporary name has four more */
 #define CONTROL_REQUEST	 (64 << 10) /* bytes */
 #define CONTROL_LINES	 256

@@ -2,6 +2,7 @@
 #include "control.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/output_file.h"
 
 #include <errno.h>
@@ -160,13 +161,14 @@ static int read_result(struct control_answer *out, struct err *err)
 		memmove(out->text, out->text + n, out->n + 1);
 		return 0;
 	}
+	if (!strcmp(out->text, CONTROL_BUSY))
+		return err_set(err, -EBUSY, "the collector has too many clients; try again");
 	return err_set(err, -EPROTO, "%s",
 		       out->n ? "invalid answer: the collector has another version"
 			      : "the collector closed the connection without an answer");
 }
 
-/* @file: passed with the request; -1: none */
-static int ask_with(const char *path, const char *request, size_t n, int file,
+static int ask_once(const char *path, const char *request, size_t n, int file,
 		    struct control_answer *out, struct err *err)
 {
 	int ret, fd = connect_to(path, err);
@@ -181,6 +183,19 @@ static int ask_with(const char *path, const char *request, size_t n, int file,
 		free(out->text);
 		memset(out, 0, sizeof(*out));
 	}
+	return ret;
+}
+
+/* @file: passed with the request; -1: none. A request that a crowd displaced was not handled: send it again. */
+static int ask_with(const char *path, const char *request, size_t n, int file,
+		    struct control_answer *out, struct err *err)
+{
+	const double end = now_s() + ANSWER_S;
+	int ret;
+
+	do
+		ret = ask_once(path, request, n, file, out, err);
+	while (ret == -EBUSY && now_s() < end);
 	return ret;
 }
 
