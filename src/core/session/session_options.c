@@ -74,13 +74,6 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-const char *strata_option_name(unsigned int i)
-{
-	static const char *const names[] = { "off", "auto", "on" };
-
-	return names[i];
-}
-
 static int set_period(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling_opts *o = ctx;
