@@ -16,10 +16,13 @@
 
 #define N	50
 #define SMALL_N 200000
-#define FAR	__attribute__((noinline, noipa))
+#ifdef __clang__
+#define FAR static __attribute__((noinline))
+#else
+#define FAR static __attribute__((noipa))
+#endif
 
-__attribute__((access(none, 2))) static void say(const char *kind, const void *p, size_t size,
-						 const char *function)
+static void say(const char *kind, const void *p, size_t size, const char *function)
 {
 	char line[200];
 	int n = snprintf(line, sizeof(line), "alloc %s %d %p %zu %s\n", kind, getpid(), p, size,
@@ -38,6 +41,15 @@ static void say_free(const void *p)
 		abort();
 }
 
+static void say_dir(void)
+{
+	char line[200];
+	int n = snprintf(line, sizeof(line), "dir %s\n", getenv("IBSCOPE_REGIONS"));
+
+	if (write(1, line, n) != n)
+		abort();
+}
+
 /* Functions without frame pointers, of different frames: a variable array, and an aligned variable. */
 FAR void *by_malloc(size_t size)
 {
@@ -49,7 +61,7 @@ FAR void *by_malloc(size_t size)
 
 FAR void *with_array(size_t size)
 {
-	volatile char array[size % 100 + 1];
+	volatile char *array = __builtin_alloca(size % 100 + 1);
 	void *p = malloc(size);
 
 	array[0] = 1;
@@ -60,7 +72,7 @@ FAR void *with_array(size_t size)
 FAR void *with_alignment(size_t size)
 {
 	volatile _Alignas(64) char line[64];
-	volatile char array[size % 50 + 1];
+	volatile char *array = __builtin_alloca(size % 50 + 1);
 	void *p = malloc(size);
 
 	line[0] = array[0] = 1;
@@ -176,6 +188,7 @@ int main(int argc, char **argv)
 	pthread_t t[4];
 	void *p;
 
+	say_dir();
 	if (argc > 1 && !strcmp(argv[1], "again")) {
 		release(by_malloc(7000));
 		return 0;

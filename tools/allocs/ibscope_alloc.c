@@ -260,13 +260,13 @@ static UNLIKELY void *noted_malloc(size_t size)
 	return p;
 }
 
-EXPORT void *malloc(size_t size)
+/* Known by this name, too, as a program's own malloc takes the other one. */
+static void *our_malloc(size_t size)
 {
 	return rarely(!passes(size)) ? noted_malloc(size) : next.malloc(size);
 }
 
-/* Ours, even if a program has its own: that one then has the name. */
-static typeof(malloc) our_malloc __attribute__((alias("malloc"), copy(malloc)));
+EXPORT void *malloc(size_t size) __attribute__((alias("our_malloc")));
 
 static UNLIKELY void *noted_calloc(size_t n, size_t size)
 {

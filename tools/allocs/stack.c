@@ -19,7 +19,8 @@ static struct {
 } kept[1u << KEPT_BITS];
 
 /* Bounds of this library's code, from the linker. */
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char __ehdr_start[] /* NOLINT(bugprone-reserved-identifier): the linker's */
+	__attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
 static union cfi_rule find_rule(uintptr_t pc)
