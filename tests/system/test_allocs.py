@@ -187,8 +187,8 @@ class Known(Case):
         program = self.build('allocs_load.c', '-DJEMALLOC', '-Wl,--no-as-needed', libraries[0])
         p = self.record(program)
         self.assertNotIn('defined malloc', p.stderr)
-        truth, got = Truth(p.stdout), Got(self.file)
-        functions = collections.Counter(Symbols(program).name(int(e['stack'][0], 16)) for e in got.allocs)
+        symbols, truth, got = Symbols(program), Truth(p.stdout), Got(self.file)
+        functions = collections.Counter(symbols.name(int(e['stack'][0], 16)) for e in got.allocs)
         for name, n in truth.functions.items():
             self.assertEqual(functions[name], n, name)
 
