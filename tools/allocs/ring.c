@@ -27,6 +27,8 @@ static struct ring rings[2];   /* small, large */
 static struct ring *current;   /* NULL: none yet */
 static unsigned char state[2]; /* of rings: 0: not tried, 1: somebody tries, or failed; 2: open */
 
+static uint64_t unwritten; /* events that were lost while another thread opened the first ring */
+
 void ring_init(const char *dir, uint64_t bytes, bool own_malloc)
 {
 	directory = dir;
@@ -144,8 +146,7 @@ void ring_lose(void)
 {
 	struct ring *r = get_ring();
 
-	if (r)
-		__atomic_fetch_add(&r->file->lost, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(r ? &r->file->lost : &unwritten, 1, __ATOMIC_RELAXED);
 }
 
 /* Return: false if there is no room. */
@@ -171,8 +172,14 @@ void ring_put(struct ibscope_alloc_event *e, const uint64_t *stack)
 	struct ring *r = get_ring();
 	uint64_t position;
 
-	if (!r)
+	if (!r) {
+		__atomic_fetch_add(&unwritten, 1, __ATOMIC_RELAXED);
 		return;
+	}
+	if (__atomic_load_n(&unwritten, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&r->file->lost,
+				   __atomic_exchange_n(&unwritten, 0, __ATOMIC_RELAXED),
+				   __ATOMIC_RELAXED);
 	/* a process that has filled half of its small ring is one of those that allocate much */
 	if (r == &rings[0] &&
 	    __atomic_load_n(&r->file->written, __ATOMIC_RELAXED) > IBSCOPE_ALLOC_SMALL / 2) {
@@ -205,4 +212,5 @@ void ring_forked(void)
 		state[i] = 0;
 	}
 	current = NULL;
+	unwritten = 0;
 }
