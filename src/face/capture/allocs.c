@@ -214,7 +214,8 @@ static bool add_event(struct allocs *a, const struct file *f, const struct ibsco
 		return false;
 	p.tid = thread_of(a, f, e->tid);
 	array_reserve(a->stacks, a->stacks_room, a->n_stacks + e->n_stack);
-	memcpy(a->stacks + a->n_stacks, stack, e->n_stack * sizeof(*stack));
+	if (e->n_stack)
+		memcpy(a->stacks + a->n_stacks, stack, e->n_stack * sizeof(*stack));
 	a->n_stacks += e->n_stack;
 	array_reserve(a->pending, a->room, a->n + 1);
 	a->pending[a->n++] = p;
