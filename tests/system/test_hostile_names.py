@@ -241,7 +241,7 @@ class HostileNames(unittest.TestCase):
         c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,ccx,src',
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
                               '--hot-lines', '--feed', 'stores,caches', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
-                              '--push-interval', '1s', '--push-duration', '0.3s', '--stacks')
+                              '--push-interval', '1s', '--push-duration', '0.3s', '--stacks', '--strata', 'auto')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')
         self.walked.update(('serve', word.removeprefix('--')) for word in c.p.args)

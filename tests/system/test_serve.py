@@ -116,6 +116,10 @@ class Serve(unittest.TestCase):
         for name in 'strata_seconds_total{stratum="miss"}', 'strata_samples_total{stratum="full"}', 'effective_samples_total':
             self.assertGreater(float(re.search(rf'^ibscope_{re.escape(name)} (\S+)', out, re.M)[1]), 1)
         self.assertIn('miss stratum: ', ctl('status').stdout)
+        # what a governor does
+        p = ctl('set', 'period=2000000')
+        self.assertIn('changed while sampling', p.stdout, p.stderr)
+        self.assertEqual([self.strata()[1][x]['period'] for x in ('full', 'miss')], [2000000] * 2)
         c.stop(signal.SIGKILL)
         seen = snapshot('src')['ledger']['seen']
         self.assertEqual(snapshot('src')['ledger']['seen'], seen)    # one stratum alone does not sample on
