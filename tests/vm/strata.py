@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""strata.py [--build DIR] [KERNEL:GEN ...]: hist and serve --strata against the hardware's log: each sample in the ledger of
+"""strata.py [--build DIR] [--served] [KERNEL:GEN ...]: hist or serve --strata against the hardware's log: each sample in the ledger of
 its stratum, estimates within their intervals, and intervals narrower than those of one event.
 """
 import json
@@ -282,7 +282,7 @@ def two_cpus(g):
 
 def main():
     ap = guest.options(__doc__.splitlines()[0])
-    ap.add_argument('--served', action='store_true', help='only collectors')
+    ap.add_argument('--served', action='store_true', help='collectors instead: ten minutes')
     ap.add_argument('--two', action='store_true', help='only what runs on two CPUs')
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=PAIRS)
     args = ap.parse_args()
@@ -299,7 +299,7 @@ def main():
                       for g in guests if g.kernel != '5.10']
         for g in collectors:
             served(g)
-        return more if args.two else collectors if args.served else guests + more + collectors
+        return more if args.two else collectors if args.served else guests + more
 
     exporter = os.path.join(args.build, 'ibscope-exporter') + ':/usr/bin/ibscope-exporter'
     return guest.run_guests(args, make, tools=[exporter])
