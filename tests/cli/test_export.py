@@ -44,7 +44,7 @@ class Export(unittest.TestCase):
         out = []
         for line in p.stdout.splitlines():
             event = json.loads(line)
-            if event['type'] in ('rank', 'region', 'slab'):    # perf.data has no place for them
+            if event['type'] in ('rank', 'region', 'slab', 'slice'):    # perf.data has no place for them
                 continue
             # -1 is perf's number of a task that is gone
             task = ('pid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()

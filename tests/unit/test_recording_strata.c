@@ -206,7 +206,7 @@ static void check_score(const struct score *s, const char *what)
 {
 	const double bias = s->sum / SEEDS, error = sqrt(s->squares / SEEDS / SEEDS);
 
-	if (fabs(bias) > 3 * error || fabs(bias) > 0.01 || s->covered < SEEDS * 8 / 10)
+	if (fabs(bias) > 3 * error || fabs(bias) > 0.01 || s->covered < SEEDS * 9 / 10)
 		fail_msg("%s: bias %.2f %%, one in three hundred has more than %.2f %%; %u of %d "
 			 "intervals have the truth",
 			 what, 100 * bias, 300 * error, s->covered, SEEDS);

@@ -163,7 +163,7 @@ static void print_text(FILE *f, const struct trace_info *info, const struct trac
 	}
 	if (trace_has_strata(info))
 		fprintf(f, " stratum %s", stratum_name(s->pmu));
-	if (s->weight > 0)
+	if (trace_has_strata(info) && s->weight > 0)
 		fprintf(f, " weight %lld", llround(s->weight));
 	if (s->has_ip)
 		fprintf(f, " ip %llx", (unsigned long long)s->ip);

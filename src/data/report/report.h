@@ -81,6 +81,9 @@ struct report;
 void report_part(struct report *r, const struct trace_info *info, const struct tasks *tasks,
 		 struct symbols *symbols);
 
+/* Before the trace is closed that samples were of. */
+void report_part_end(struct report *r);
+
 /* Return: 0 */
 int report_new(const struct report_opts *opts, struct report **out, struct err *err);
 void report_free(struct report *r); /* accepts NULL */

@@ -55,6 +55,7 @@ void report_free(struct report *r)
 	u64_map_free(&r->row_of);
 	u64_map_free(&r->cell_of);
 	free(r->cells);
+	free(r->spread);
 	u64_map_free(&r->ranks);
 	u64_map_free(&r->page_of);
 	free(r->page_node);
@@ -174,6 +175,7 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 		s->max = w.lat;
 	s->cycles += w.cycles;
 	estimate_add(&s->waits, w.cycles);
+	report_strata_add(r, row, &ev->sample, w.cycles);
 	if (ev->kind == TRACE_SAMPLE_FETCH)
 		add_fetch_place(s, &ev->sample.fetch, w.cycles);
 	else

@@ -5,6 +5,7 @@
 
 #include "base/intern.h"
 #include "report.h"
+#include "strata/spread.h"
 
 struct sums {
 	__u64 samples, valid, sum, estimated;
@@ -103,8 +104,10 @@ struct report {
 	__u64 nodes[NODE_KIND_N]; /* samples, with KEY_NODES */
 	__u64 begins; /* bit n: an object of opts.type begins n bytes into a cache line */
 	__u32 part;
-	bool strata;		 /* buckets have ops, not samples */
-	struct estimate weights; /* of samples of strata */
+	bool strata;				     /* buckets have ops, not samples */
+	struct estimate weights;		     /* of samples of strata */
+	struct strata_spread *spread, spread_of_all; /* of miss cycles; of rows below `spreads` */
+	size_t spreads;
 };
 
 /* Add to a count. Return: whether it is the first of its kind. */
@@ -145,6 +148,10 @@ void report_fetches_add(struct report *r, const struct trace_event *ev);
 
 /* "the full stratum", or the other; NULL: the recording has no strata. */
 const char *report_strata_of(const struct trace_info *info, unsigned int event);
+
+/* Of strata: add what slices differ in to the miss cycles of a row, and to the intervals of rows and of the total. */
+void report_strata_add(struct report *r, size_t row, const struct trace_sample *s, double cycles);
+void report_strata_intervals(struct report *r, struct report_table *t);
 
 /* Only of strata: buckets of a row as ops, and its error. */
 struct table_row;

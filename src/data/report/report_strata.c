@@ -3,6 +3,7 @@
 #include "report_print.h"
 #include "report_private.h"
 
+#include "base/array.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -12,6 +13,31 @@ const char *report_strata_of(const struct trace_info *info, unsigned int event)
 	return !trace_has_strata(info) ? NULL
 	       : event == STRATUM_FULL ? "the full stratum"
 				       : "the miss stratum";
+}
+
+void report_strata_add(struct report *r, size_t row, const struct trace_sample *s, double cycles)
+{
+	if (!r->strata || !s->slice || !s->slice->window)
+		return;
+	array_reserve_zero(r->spread, r->spreads, row + 1);
+	strata_spread_add(&r->spread[row], s->slice->window, s->slice->k, cycles);
+	strata_spread_add(&r->spread_of_all, s->slice->window, s->slice->k, cycles);
+}
+
+void report_part_end(struct report *r)
+{
+	for (size_t i = 0; i < r->spreads; i++)
+		strata_spread_end(&r->spread[i]);
+	strata_spread_end(&r->spread_of_all);
+}
+
+/* Rows that rise and fall together make the total less certain than their sum says. */
+void report_strata_intervals(struct report *r, struct report_table *t)
+{
+	report_part_end(r);
+	for (size_t i = 0; i < t->n && i < r->spreads; i++)
+		t->rows[i].waits.squares += fmax(r->spread[i].variance, 0);
+	t->total.waits.squares += fmax(r->spread_of_all.variance, 0);
 }
 
 void report_strata_row(const struct report_table *t, const struct report_row *row,

@@ -293,6 +293,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		add_row(&out->total, row);
 	}
 	set_percentiles(&out->total, out->total_buckets, r->strata);
+	report_strata_intervals(r, out);
 	report_imbalances(r, out);
 	report_pages(r, out);
 	/* where a period is unknown, by what is known of all */

@@ -197,11 +197,15 @@ static void read_slices(struct trace *t)
 static void set_weight(struct trace *t, struct trace_event *ev)
 {
 	struct trace_sample *s = &ev->sample;
+	bool reach;
 
-	if (s->pmu < t->info.n_pmus)
-		s->weight = trace_weights_at(
-			&t->weights, s->pmu, ev->time,
-			t->info.pmu[s->pmu].reach >> ibs_op_src(s->op.cpu, s->op.reg) & 1);
+	s->slice = NULL;
+	s->weight = 0;
+	if (!t->weights.n || s->pmu >= t->info.n_pmus)
+		return;
+	reach = t->info.pmu[s->pmu].reach >> ibs_op_src(s->op.cpu, s->op.reg) & 1;
+	s->slice = trace_weights_at(&t->weights, s->pmu, ev->time);
+	s->weight = s->slice ? s->slice->weight[reach] : 0;
 }
 
 bool trace_weights_known(const struct trace *t)
@@ -329,7 +333,7 @@ int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
 	int ret = t->format->next(t, ev, err);
 
-	if (ret > 0 && t->weights.n && ev->kind == TRACE_SAMPLE_OP)
+	if (ret > 0 && ev->kind == TRACE_SAMPLE_OP)
 		set_weight(t, ev);
 	if (progress.trace == t && ret <= 0)
 		end_progress();

@@ -120,8 +120,9 @@ struct trace_sample {
 		struct ibs_op_sample op;
 		struct ibs_fetch_sample fetch;
 	};
-	double weight;	    /* of a stratum: ops that it represents; 0: unknown */
-	__u64 slab;	    /* of struct ibs_record_extra */
+	double weight;			 /* of a stratum: ops that it represents; 0: unknown */
+	const struct trace_slice *slice; /* of a stratum; NULL: unknown */
+	__u64 slab;			 /* of struct ibs_record_extra */
 	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
 	unsigned int n_stack;
 	bool chain_lost; /* there was a chain, but no room for it */

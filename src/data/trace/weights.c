@@ -20,18 +20,20 @@ void trace_weights_add(struct trace_weights *w, const struct trace_slice *slice)
 }
 
 /* Weigh the slices [from, to). */
-static void weigh(struct trace_weights *w, size_t from, size_t to)
+static void weigh(struct trace_weights *w, size_t from, size_t to, struct strata_design *d)
 {
-	struct strata_design d = { .n = to - from };
-
+	d->n = to - from;
 	for (size_t i = from; i < to; i++)
-		d.slice[i - from] = w->slice[i].counts;
+		d->slice[i - from] = w->slice[i].counts;
 	/* if nothing is known of ops that the filter drops, a sum would lack them */
-	if (!(strata_total(&d, STRATUM_FULL).tags > 0))
+	if (!(strata_total(d, STRATUM_FULL).tags > 0))
 		return;
-	for (size_t i = from; i < to; i++)
+	for (size_t i = from; i < to; i++) {
+		w->slice[i].window = d;
+		w->slice[i].k = i - from;
 		for (int reach = 0; reach < 2; reach++)
-			w->slice[i].weight[reach] = strata_slice_weight(&d, i - from, reach);
+			w->slice[i].weight[reach] = strata_slice_weight(d, i - from, reach);
+	}
 }
 
 static int compare_slices(const void *a, const void *b)
@@ -48,13 +50,15 @@ void trace_weights_end(struct trace_weights *w)
 	if (!w->n)
 		return;
 	qsort(w->slice, w->n, sizeof(*w->slice), compare_slices);
+	w->window = xcalloc(windows, sizeof(*w->window));
 	for (size_t i = 0; i < windows; i++)
-		weigh(w, i * w->n / windows, (i + 1) * w->n / windows);
+		weigh(w, i * w->n / windows, (i + 1) * w->n / windows, &w->window[i]);
 }
 
 void trace_weights_free(struct trace_weights *w)
 {
 	free(w->slice);
+	free(w->window);
 	*w = (struct trace_weights){};
 }
 
@@ -76,14 +80,15 @@ static size_t slice_at(struct trace_weights *w, __u64 time)
 	return w->last = low;
 }
 
-double trace_weights_at(struct trace_weights *w, unsigned int stratum, __u64 time, bool reach)
+const struct trace_slice *trace_weights_at(struct trace_weights *w, unsigned int stratum,
+					   __u64 time)
 {
 	size_t at;
 
 	if (!w->n)
-		return 0;
+		return NULL;
 	/* of a slice that was lost, or not ended when the file was cut, the last one of its stratum tells most */
 	for (at = slice_at(w, time); at && w->slice[at].counts.of != stratum;)
 		at--;
-	return w->slice[at].counts.of == stratum ? w->slice[at].weight[reach] : 0;
+	return w->slice[at].counts.of == stratum ? &w->slice[at] : NULL;
 }

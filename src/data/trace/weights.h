@@ -12,14 +12,17 @@
 struct trace_slice {
 	__u64 end;
 	struct strata_slice counts;
-	double weight
-		[2]; /* of a sample that only this stratum reaches, and of one that both do; 0: unknown */
+	/* of a sample that only this stratum reaches, and of one that both do; 0: unknown */
+	double weight[2];
+	const struct strata_design *window; /* it is slice `k` of it; NULL: it has no weights */
+	unsigned int k;
 };
 
 /* Zero is none. */
 struct trace_weights {
 	struct trace_slice *slice; /* in order of time */
 	size_t n, room, last;	   /* last: where the last sample was */
+	struct strata_design *window;
 };
 
 /* Add a slice; its weights are set by _end(), after the last one. */
@@ -27,12 +30,8 @@ void trace_weights_add(struct trace_weights *w, const struct trace_slice *slice)
 void trace_weights_end(struct trace_weights *w);
 void trace_weights_free(struct trace_weights *w);
 
-/**
- * trace_weights_at() - the weight of a sample
- * @reach: it is of a kind that both strata sample
- *
- * Return: 0 if unknown.
- */
-double trace_weights_at(struct trace_weights *w, unsigned int stratum, __u64 time, bool reach);
+/* The slice that a sample belongs to; NULL: unknown. */
+const struct trace_slice *trace_weights_at(struct trace_weights *w, unsigned int stratum,
+					   __u64 time);
 
 #endif

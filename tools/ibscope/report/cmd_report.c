@@ -289,6 +289,8 @@ static int read_parts(struct report_cmd *c, struct err *err)
 		ret = ret ?: read_all(c, err);
 		if (!ret && c->html)
 			html_report_part_end(c->html);
+		if (!ret && c->report)
+			report_part_end(c->report);
 		if (!ret)
 			recorded_end_part(&c->in);
 	}
