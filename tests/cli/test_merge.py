@@ -185,7 +185,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
         path = self.make('new', 'node:1:4:0:0')
         with open(path, 'r+b') as f:
             head = bytearray(f.read(28))
-            head[12] = 3
+            head[12] = 4
             import zlib
             head[24:] = zlib.crc32(head[:24]).to_bytes(4, 'little')
             f.seek(0)
