@@ -224,6 +224,7 @@ USAGE = [
     *((['why', *option], f'{option[0]} needs --at TIME') for option in (['--exporter', 'http://x'], ['--flight-dir', '/x'], ['--prometheus', 'http://x'], ['--match', 'x="y"'])),
     (['why', '--at', '-1h', '--prometheus', 'localhost:9090'], "--prometheus: invalid URL 'localhost:9090': must be as in http://localhost:9090"),
     (['why', '--at', '-1h', '--prometheus', 'http://x', '--exporter', 'http://x'], '--prometheus excludes --exporter'),
+    (['why', '/etc/passwd'], "'/etc/passwd' is a file: `ibscope report --by container,comm,symbol,src /etc/passwd`"),
     (['why', '--at', '-1h', '--match', 'x="y"'], '--match needs --prometheus URL'),
     (['ctl', '-o', 'x', 'status'], '-o: only dump writes a file'),
     (['serve', '--hot-lines', '-e', 'ibs_fetch'], 'ibs_fetch have no data addresses'),

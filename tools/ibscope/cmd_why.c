@@ -582,7 +582,7 @@ int cmd_why(int argc, char **argv)
 	w.moment.wanted = w.wanted;
 	w.moment.duration_s = w.duration_s;
 	w.moment.json = w.json;
-	ret = ret ?: why_moment_check(&w.moment, &err);
+	ret = ret ?: why_moment_check(&w.moment, &err) ?: why_name_check(w.wanted, &err);
 	if (ret < 0)
 		log_error("%s", err.text);
 	if (ret)

@@ -22,6 +22,9 @@ int why_moment_check(const struct why_moment *m, struct err *err);
 /* Print the answer of the history of an exporter. Return: 0 or a negative errno with @err. */
 int why_moment_answer(const struct why_moment *m, struct err *err);
 
+/* Is it the name of a file rather than of a container? NULL: no. Return: 0 or -EINVAL with @err, which says what reads it. */
+int why_name_check(const char *wanted, struct err *err);
+
 /* @wanted may lack what is before the last part of the name. */
 bool why_is_wanted(const char *name, const char *wanted);
 

@@ -7,6 +7,25 @@
 #include "cgroup/container.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+int why_name_check(const char *wanted, struct err *err)
+{
+	static const char suffix[] = ".data";
+	const size_t n = wanted ? strlen(wanted) : 0, m = sizeof(suffix) - 1;
+	struct stat st;
+
+	/* a program in the current directory can have the name of a container */
+	if (!n || (*wanted != '/' && (n <= m || strcmp(wanted + n - m, suffix) != 0)))
+		return 0;
+	if (stat(wanted, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "'%s' is a file: `ibscope report --by container,comm,symbol,src %s` says "
+		       "what a recording waits for, and `ibscope diff BEFORE %s` what it waits "
+		       "for more",
+		       wanted, wanted, wanted);
+}
 
 bool why_is_wanted(const char *name, const char *wanted)
 {
