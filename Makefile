@@ -28,6 +28,7 @@
 #   make vmtest-fetch ibs_fetch, on all pairs
 #   make vmtest-estimates  estimated ops under hardware filters, within 2 %
 #   make vmtest-coverage  how many of a hundred windows have the truth in their 95 % interval
+#   make vmtest-allocations  report --by allocation against a program's own malloc trace
 #   make vmtest-strata  hist --strata: ledgers of both strata, estimates and their intervals
 #   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
 #   make vmtest-sharing  hot lines of programs that share cache lines in known ways
@@ -100,7 +101,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-allocations vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so $(O)/libibscope-alloc.so
 
@@ -285,6 +286,11 @@ vmtest-estimates: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/estimates.py --build $(O) $(PAIRS)
+
+vmtest-allocations: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/allocations.py --build $(O) $(PAIRS)
 
 vmtest-coverage: deps
 	$(Q)$(MAKE) --no-print-directory all tests

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FAR   __attribute__((noinline, noipa))
+#define FAR   __attribute__((noinline))
 #define SITES 12
 
 static unsigned long long now(void)
@@ -35,10 +35,9 @@ static unsigned long long now(void)
 		printf("alloc %d %llu %p %zu site_%d\n", getpid(), now(), p, size, n); \
 		return p;                                                              \
 	}
-SITE(0)
-SITE(1)
-SITE(2)
-SITE(3) SITE(4) SITE(5) SITE(6) SITE(7) SITE(8) SITE(9) SITE(10) SITE(11)
+/* clang-format off */
+SITE(0) SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7) SITE(8) SITE(9) SITE(10) SITE(11)
+	/* clang-format on */
 
 	static void *(*const sites[SITES])(size_t) = { site_0, site_1, site_2,	site_3,
 						       site_4, site_5, site_6,	site_7,
