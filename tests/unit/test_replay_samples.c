@@ -557,6 +557,68 @@ static void test_slow_cgroup(void **state)
 	}
 }
 
+/* Both limits of the latency, all processes of a list, and a cgroup that is left out. */
+static void test_limits(void **state)
+{
+	static const __u32 pids[] = { KNOWN, OTHER };
+	static char *without[] = { "!/a" };
+	const struct replay_opts slow = { .sel.min_lat = 50, .sel.max_lat = 100 },
+				 two = { .sel.processes = { pids, 2, false } },
+				 others = { .cgroups = without, .n_cgroups = 1 };
+	struct trace_event *ev;
+
+	(void)state;
+	put_cgroup(7, "/a");
+	put_cgroup(8, "/b");
+	for (__u64 latency = 49; latency <= 101; latency++) {
+		ev = add_load(0x17, 0x31, latency << 32);
+		trace.n--; /* judged, not read */
+		assert_int_equal(judge(&slow, ev), latency >= 50 && latency <= 100);
+		trace.at = 0;
+	}
+	for (__u32 pid = KNOWN - 1; pid <= OTHER + 1; pid++) {
+		ev->sample.tgid = pid;
+		assert_int_equal(judge(&two, ev), pid == KNOWN || pid == OTHER);
+		trace.at = 0;
+	}
+	for (ev->sample.cgroup_id = 7; ev->sample.cgroup_id < 10; ev->sample.cgroup_id++) {
+		assert_int_equal(judge(&others, ev), ev->sample.cgroup_id != 7);
+		trace.at = 0;
+	}
+}
+
+/* Samples of one key are one group; without keys all are. */
+static void test_groups(void **state)
+{
+	struct replay_opts opts = {};
+	struct snapshot snap;
+	struct err err = {};
+	struct replay *r;
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		add_load(0x17, 0x31, 0)->sample.tgid = i == 3 ? OTHER : KNOWN;
+	for (int by = 0; by < 2; by++) {
+		trace.at = 0;
+		opts.by = by ? IBS_BY_PID : 0;
+		r = open_replay(&opts);
+		assert_int_equal(replay_run(r, &err), 0);
+		assert_int_equal(replay_snapshot(r, &snap, &err), 0);
+		assert_int_equal(snap.n_groups, by ? 2 : 1);
+		for (size_t g = 0; g < snap.n_groups; g++) {
+			const struct group *p = &snap.groups[g];
+
+			assert_false(p->other);
+			assert_int_equal(p->n_series, 1);
+			assert_int_equal(p->series[0].samples, !by		      ? 5
+							       : p->key.tgid == OTHER ? 1
+										      : 4);
+		}
+		snapshot_free(&snap);
+		replay_close(r);
+	}
+}
+
 /* Each option that may leave out a sample, alone. */
 static void test_selects(void **state)
 {
@@ -622,6 +684,8 @@ int main(void)
 		cmocka_unit_test_setup(test_cgroups, reset),
 		cmocka_unit_test_setup(test_container_names, reset),
 		cmocka_unit_test_setup(test_slow_cgroup, reset),
+		cmocka_unit_test_setup(test_limits, reset),
+		cmocka_unit_test_setup(test_groups, reset),
 		cmocka_unit_test_setup(test_selects, reset),
 		cmocka_unit_test_setup(test_many_processors, reset),
 	};
