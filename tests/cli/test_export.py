@@ -18,7 +18,7 @@ from ibscope import run  # noqa: E402
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SAMPLES = 2000
 # What perf.data has no place for; what depends on registers that a recording does not have.
-NO_PLACE = ('container', 'pod', 'namespace', 'ccx', 'node', 'socket', 'caps', 'format', 'selection')
+NO_PLACE = ('container', 'pod', 'namespace', 'ccx', 'node', 'socket', 'caps', 'format', 'selection', 'alloc_bytes')
 LOOP = 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
 
 
@@ -44,7 +44,7 @@ class Export(unittest.TestCase):
         out = []
         for line in p.stdout.splitlines():
             event = json.loads(line)
-            if event['type'] in ('rank', 'region', 'slab', 'slice'):    # perf.data has no place for them
+            if event['type'] in ('rank', 'region', 'slab', 'alloc', 'free', 'slice'):    # perf.data has no place for them
                 continue
             # -1 is perf's number of a task that is gone
             task = ('pid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()

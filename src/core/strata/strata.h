@@ -92,6 +92,35 @@ bool strata_interval(const struct strata_design *d, const struct strata_sum *s, 
 void strata_merge(struct strata_design *d, unsigned int into[STRATA_SLICES]);
 void strata_sum_merge(struct strata_sum *s, const unsigned int into[STRATA_SLICES]);
 
+/*
+ * --- intervals of sums without slices ---
+ *
+ * How much a sum over samples differs between slices, from the samples in order of time: what strata_interval()
+ * computes of all slices, without keeping them for each sum.
+ */
+
+/* Zero is empty. */
+struct strata_spread {
+	const struct strata_design *d; /* the window that goes on; NULL: none */
+	struct strata_run {
+		bool any, has_last;
+		unsigned int at,
+			last_at;  /* the slice that goes on, and the last one with samples before */
+		double now, last; /* their sums */
+		double sum, squares; /* of all slices; of the summands */
+		double steps,
+			leaning; /* squares of differences of neighbours; these times that of their ops */
+	} of[STRATUM_N];
+	double variance; /* of the windows that have ended, beyond that of independent samples; may be negative */
+};
+
+/* Add a sample of slice @k of a window, whose design stays until the end of the window. */
+void strata_spread_add(struct strata_spread *s, const struct strata_design *d, unsigned int k,
+		       double x);
+
+/* End the window. Return: s->variance */
+double strata_spread_end(struct strata_spread *s);
+
 /* --- the schedule --- */
 
 /* Share of the time for the full stratum. */

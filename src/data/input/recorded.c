@@ -218,12 +218,12 @@ static void show_problem(const char *text, void *arg)
 /* Why samples may be in memory that was not noted. */
 static void show_heap_problems(const struct recorded *r)
 {
-	const struct heap *heap = tasks_heap(r->tasks);
-	const __u64 lost = trace_end(r->trace)->lost_allocs;
-	__u64 left_out;
+	const struct heap *heap = r->tasks ? tasks_heap(r->tasks) : NULL;
+	__u64 left_out, lost;
 
 	if (!heap)
 		return;
+	lost = trace_end(r->trace)->lost_allocs;
 	left_out = heap_counts(heap).left_out;
 	if (left_out)
 		log_warn("%s allocations and frees are too many to keep: from the first of them "

@@ -5,7 +5,7 @@
 
 #include "base/intern.h"
 #include "report.h"
-#include "strata/spread.h"
+#include "strata/strata.h"
 
 struct sums {
 	__u64 samples, valid, sum, estimated;
