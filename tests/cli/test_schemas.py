@@ -32,7 +32,7 @@ RECORDINGS = {
     'zen3': ('make_lines', 'known', 'zen3'), 'virtual': ('make_lines', 'known', 'virtual'), 'nowhere': ('make_lines', 'known', 'nowhere'),
     'zen2': ('make_lines', 'random', '1500', '1'), 'zen6': ('make_lines', 'random', '1500', '3'), 'numa': ('make_lines', 'numa', '1500', '0'),
     'selected': ('make_lines', 'known', '-p 100 --comm web'), 'annotated': ('make_annotated',),
-    'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',), 'heap': ('make_heap',),
+    'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',), 'heap': ('make_heap',), 'strata': ('make_strata', '1', '48'),
     'coupled': ('make_neighbours', 'coupled', '1'),
 }
 # of perf: with mixed events, a frequency, mappings of data, and a pipe

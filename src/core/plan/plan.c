@@ -330,7 +330,7 @@ static void refuse_strata(const struct query *q, const struct event_spec *event,
 		snprintf(buf, size, "only ibs_op can be sampled in strata");
 	else if (c->simulated && !c->counters)
 		snprintf(buf, size, "a simulation has no hardware filters");
-	else if (c->simulated && sources && !(sources & PLAN_L3_MISSES))
+	else if (sources && !(sources & PLAN_L3_MISSES))
 		snprintf(buf, size, "no selected source is beyond the L3");
 	else if (c->simulated)
 		return;
@@ -344,8 +344,6 @@ static void refuse_strata(const struct query *q, const struct event_spec *event,
 		snprintf(buf, size, "the event given with -e has filters already");
 	else if (event_filter(event))
 		snprintf(buf, size, "the hardware filters all the time: nothing else is selected");
-	else if (sources && !(sources & PLAN_L3_MISSES))
-		snprintf(buf, size, "no selected source is beyond the L3");
 }
 
 void plan_miss_event(const struct plan *p, const struct plan_context *c, struct event_spec *out)

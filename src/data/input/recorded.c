@@ -218,7 +218,7 @@ static void show_problem(const char *text, void *arg)
 /* Why samples may be in memory that was not noted. */
 static void show_heap_problems(const struct recorded *r)
 {
-	const struct heap *heap = r->tasks ? tasks_heap(r->tasks) : NULL;
+	const struct heap *heap = tasks_heap(r->tasks);
 	__u64 left_out, lost;
 
 	if (!heap)

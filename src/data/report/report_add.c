@@ -242,9 +242,8 @@ __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 	bool known = !pmu || !pmu->filtered, fixed = pmu && !pmu->freq && pmu->period && known;
 	__u64 ctl;
 
-	if (trace_has_strata(info)) {
-		*unit = strstr(info->pmu[STRATUM_FULL].name, "cnt_ctl=1") ? REPORT_OPS
-									  : REPORT_CYCLES;
+	if (pmu && trace_has_strata(info)) {
+		*unit = strstr(pmu->name, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
 		return llround(s->weight);
 	}
 	if (ev->kind == TRACE_SAMPLE_FETCH) {
