@@ -199,7 +199,7 @@ class Flight(unittest.TestCase):
         key = f"cgroup == '{path.path}' && " if path else ''
         most = 20 if path else 300      # in a second; of its cgroup there are none before
         c = self.collector('--flight', '60s', '--flight-dir', dir, '--flight-every', '1s', '--flight-on', key + f'samples > {most} for 3s',
-                           '--flight-on', key + 'samples > 1000G', '--flight-on', 'samples_lost > 0')
+                           '--flight-on', key + 'samples > 1000G', '--flight-on', 'samples_lost > 1000G')
         if path:
             self.addCleanup(path.remove)
         self.assertEqual(stat.S_IMODE(os.stat(dir).st_mode), 0o700)
@@ -211,7 +211,7 @@ class Flight(unittest.TestCase):
             self.assertGreater(time.monotonic() - began, 2)
             time.sleep(4)     # still true
             busy.stop()
-            self.assertEqual(len(self.recordings(dir)), n)
+            self.assertEqual(len(self.recordings(dir)), n, c.said())
             time.sleep(3)
         for file in self.recordings(dir):
             self.assertEqual(stat.S_IMODE(os.stat(file).st_mode), 0o600)

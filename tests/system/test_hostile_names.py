@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 import urllib.error
 import urllib.request
 
@@ -94,7 +95,7 @@ class HostileNames(unittest.TestCase):
         self.check_log(p.stderr, words)
         if not p.returncode or words[1] == 'doctor':    # which finds no IBS here
             name = 'exporter' if 'exporter' in words[0] else words[1]
-            self.walked.update((name, word.removeprefix('--')) for word in ('', *words[1:]) if isinstance(word, str))
+            self.walked.update((name, word.removeprefix('--').split('=')[0]) for word in ('', *words[1:]) if isinstance(word, str))
         return p.returncode, p.stdout
 
     def check_log(self, data, where):
@@ -393,17 +394,25 @@ class HostileNames(unittest.TestCase):
     def test_prometheus(self):
         """A server is a stranger, and so are those whose names it has."""
         name, rnd = ERROR.decode('utf-8', 'surrogateescape').replace('\udcff', ''), random.Random(3)
-        series = []
-        for metric, step, more in (('ibscope_samples_total', 1000, {}), ('ibscope_estimated_ops_total', 10 ** 8, {}),
-                                   ('ibscope_load_miss_latency_cycles_sum', 20000, {'src': name}),
-                                   ('ibscope_load_miss_latency_cycles_count', 50, {'src': name})):
-            values = [[1000 + 20 * i, str(step * i + rnd.randrange(step // 10))] for i in range(31)]
-            series.append({'metric': {'__name__': metric, 'container': name, 'cgroup': name, **more}, 'values': values})
-        server = Server(says=json.dumps({'status': 'success', 'data': {'result': series}}).encode())
+
+        def says(body):
+            asked = {k: float(v) for k, v in urllib.parse.parse_qsl(body.decode()) if k != 'query'}
+            times = [asked['start'] + asked['step'] * i for i in range(round((asked['end'] - asked['start']) / asked['step']) + 1)]
+            series = []
+            for metric, step, more in (('ibscope_samples_total', 1000, {}), ('ibscope_estimated_ops_total', 10 ** 8, {}),
+                                       ('ibscope_load_miss_latency_cycles_sum', 20000, {'src': name}),
+                                       ('ibscope_load_miss_latency_cycles_count', 50, {'src': name})):
+                values = [[t, str(step * i + rnd.randrange(step // 10))] for i, t in enumerate(times)]
+                series.append({'metric': {'__name__': metric, 'container': name, 'cgroup': name, **more}, 'values': values})
+            return json.dumps({'status': 'success', 'data': {'result': series}}).encode()
+        server = Server(says=says)
         self.addCleanup(server.stop)
         for kind, *args in (TEXT,), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json'), (BINARY, '--html', '-'):
             self.run_it(kind, 'diff', '--prometheus', server.url, '--at', '1600', '--at', '1600', '--window', '10m',
                         '--match', f'x="{name}"'.replace('\n', ''), *args, hostile=kind == JSON)
+        for kind, *args in (TEXT,), (JSON, '--json'):
+            self.run_it(kind, 'why', '--prometheus', server.url, '--at', '1600', '--duration', '2m', '--match', f'x="{name}"'.replace('\n', ''), *args,
+                        hostile=kind == JSON)
 
     def test_history(self):
         name = ERROR.decode('utf-8', 'surrogateescape').replace('\udcff', '')

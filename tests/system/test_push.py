@@ -65,7 +65,10 @@ int main(void) { for (unsigned long i = 0;; i++) { one(i); other(i); } }
 
 
 class Server:
-    """Keeps what is posted; answers with the next of @answers, and with 200 after the last."""
+    """
+    Keeps what is posted; answers with the next of @answers, and with 200 after the last.
+    @says: the body, or a function of what was posted that returns it
+    """
 
     def __init__(self, answers=(), context=None, says=b'says the server\n'):
         self.posts, self.answers, outer = [], list(answers), self
@@ -80,7 +83,7 @@ class Server:
                 with contextlib.suppress(OSError):  # a collector that ended meanwhile
                     self.send_response(outer.answers.pop(0) if outer.answers else 200)
                     self.end_headers()
-                    self.wfile.write(says)
+                    self.wfile.write(says(body) if callable(says) else says)
 
             def log_message(self, *_):
                 pass
