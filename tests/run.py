@@ -203,7 +203,7 @@ class Result(unittest.TextTestResult):
 
     def stopTest(self, test):
         super().stopTest(test)
-        TOOK.append((time.monotonic() - self.began[0], cpu_s() - self.began[1], test.id().rsplit('.', 1)[1]))
+        TOOK.append((time.monotonic() - self.began[0], cpu_s() - self.began[1], unittest.TestCase.id(test).rsplit('.', 1)[1]))
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -211,7 +211,7 @@ class Result(unittest.TextTestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.stream.writeln(f'skip {test.id()}: {reason}')
+        self.stream.writeln(f'skip {unittest.TestCase.id(test)}: {reason}')
 
 
 def run_module(path):
