@@ -118,6 +118,17 @@ static void test_debt(void **unused)
 	run(0, 0.25);
 	sampler_share_weigh(&s);
 	assert_true(fabs(weight(0) - 4) < 0.1);
+	/* nothing is owed for time in which the CPU was offline */
+	run(0, 0.4);
+	sampler_share_weigh(&s);
+	ev[0].own_ns = ev[0].running_ns = 0;
+	sampler_share_weigh(&s);
+	assert_true(weight(0) == 1);
+	for (int i = 0; i < 3; i++) {
+		run(0, 1);
+		sampler_share_weigh(&s);
+		assert_true(weight(0) == 1);
+	}
 }
 
 /* Where the program does not count ops, nothing is weighed. */

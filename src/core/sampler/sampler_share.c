@@ -48,17 +48,21 @@ static void weigh_cpu(void *ctx, unsigned int cpu, __u64 enabled_ns, __u64 runni
 	struct sampler *s = ctx;
 	struct cpu_share *c = &s->shares->cpu[cpu];
 	struct ibs_cpu_state *st = &s->state->cpu[cpu];
+	const double weight = weight_of(st);
 	double time, on, given, owed;
 
-	if (enabled_ns < c->enabled_ns) /* reopened */
-		c->enabled_ns = c->running_ns = 0;
+	/* reopened: the CPU was offline, which the event took for time of others before it was closed */
+	if (enabled_ns < c->enabled_ns) {
+		*c = (struct cpu_share){ 0 };
+		set_weight(st, 1);
+	}
 	time = enabled_ns - c->enabled_ns;
 	if (time < TICK_NS)
 		return;
 	on = running_ns - c->running_ns;
 	c->enabled_ns = enabled_ns;
 	c->running_ns = running_ns;
-	given = on * weight_of(st);
+	given = on * weight;
 	s->shares->extra_ns += llround(given - on);
 	c->debt_ns += time - given;
 	s->shares->shared |= on < time || given != on;
