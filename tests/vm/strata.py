@@ -230,6 +230,9 @@ rm -r $D''' % (period, SERVED_S / 2, SERVED_S / 2))
     g.check('the kernel did not complain', g.check_console)
 
 
+UNSEEN = 2
+
+
 def check_served_ledgers(g, period):
     need(g.read('resumed.rc') == '0\n', g.read('resumed.err'))
     status = json.loads(g.read('served-status.out'))
@@ -242,11 +245,12 @@ def check_served_ledgers(g, period):
         rest = sum(ledger['filtered'].values()) + sum(ledger['lost'].values())
         need(ledger['seen'] == ledger['aggregated'] + rest, '%s does not balance: %s' % (name, ledger))
         need(not ledger['lost'], '%s lost %s' % (name, ledger['lost']))
-        need(ledger['seen'] == want, '%s: seen %d, the log has %d' % (name, ledger['seen'], want))
-        out.append('%s: %d in %d slices and %.1f s' % (name, want, s['slices'], s['seconds']))
+        # those on their way when a collector is killed or ends are unseen, which is unknown with a filter
+        need(0 <= want - ledger['seen'] <= UNSEEN, '%s: seen %d, the log has %d' % (name, ledger['seen'], want))
+        out.append('%s: %d of %d in %d slices and %.1f s' % (name, ledger['seen'], want, s['slices'], s['seconds']))
         total += ledger['seen']
     need(total == status['ledger']['seen'], 'the sum is %d: %s' % (total, status['ledger']))
-    return '; '.join(out) + ': all that the log has'
+    return '; '.join(out) + ' of the log'
 
 
 def check_served(g):
