@@ -71,7 +71,7 @@ static const struct option_row why_options[] = {
 	{ "duration", 0, "TIME",
 	  "how long 'now' is, default 30s, or 'then', default 2m, of Prometheus 5m",
 	  OPTION_DURATION(struct why, duration_s, MIN_S, 3600) },
-	{ "at", 0, "TIME", "ask about a time that has passed: when it began, such as 03:12, -10min",
+	{ "at", 0, "TIME", "ask about a time that has passed: when it began, such as 03:12, -10m",
 	  set_at },
 	{ "exporter", 0, "URL",
 	  "the ibscope-exporter that has its history; default http://localhost:9950",
