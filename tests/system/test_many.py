@@ -118,7 +118,7 @@ class Many(Case):
         c = self.serve('--max-groups', str(limit))
         e, cgroup = self.exporter()
         try:
-            visitors = [self.visit(cpu, i, N, len(CPUS[:2])) for i, cpu in enumerate(CPUS[:2])]
+            visitors = [self.visit(cpu, i, N, len(CPUS[:2]), spin=0.006) for i, cpu in enumerate(CPUS[:2])]
             while any(p.poll() is None for p in visitors):
                 self.scrape(e)
                 time.sleep(0.5)
@@ -126,7 +126,7 @@ class Many(Case):
             s = until(lambda: (s := self.scrape(e)) and s['ibscope_exporter_reads_total'] > 3 and s)
             self.assertGreater(s['ibscope_samples_aggregated_total'], N)
             own = sum('cgroup="other"' not in k for k in self.last)
-            # a visit of six periods brings a sample, where timers are on time; at times one leaves before another comes
+            # a visit of twelve periods brings a sample, where timers are on time; at times one leaves before another comes
             self.assertGreater(own, min(N, limit) * 0.9)
             self.assertLessEqual(s['ibscope_groups'], limit)
             peak = self.kib(e.p.pid) / 1024
