@@ -258,8 +258,8 @@ struct ibs_cpu_state {
 	/* the loader sets this, `node` and `complex` before the first sample */
 	__u16 shard;
 	/*
-	 * With IBS_LIVE_SHARED, if ops are counted: a sample here stands for this times as many, in
-	 * units of 1 / IBS_SHARE_ONE, since others had the PMU. User space changes it
+	 * The factor for the ops of a sample on this CPU, in units of 1 / IBS_SHARE_ONE, while others
+	 * use the PMU, too. It applies with IBS_LIVE_SHARED, if ops are counted; user space changes it
 	 */
 	__u16 share;
 	__u16 node, complex;

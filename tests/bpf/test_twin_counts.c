@@ -203,7 +203,7 @@ static void test_ops_of_regs(void **state)
 	sampler_close(s);
 }
 
-/* Where another user has the PMU for a part of the time, a sample stands for more, but is one sample. */
+/* Another user has the PMU for part of the time: a sample represents more ops, but still counts as one. */
 static void test_shares(void **state)
 {
 	static const struct ibs_twin_sample sample = { .period = 1000 };

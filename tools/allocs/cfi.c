@@ -157,7 +157,7 @@ static bool parse_cie(const unsigned char *at, struct cie *out)
 struct state {
 	uint64_t frame_reg; /* of CFI_FRAME_SP and CFI_FRAME_BP: it follows from the register */
 	bool at_bp;	    /* CFI_FRAME_AT_BP */
-	bool unknown;	    /* the frame, or the return address, is none of what we understand */
+	bool unknown;	    /* the rule for the frame or the return address is not supported */
 	enum cfi_bp bp;
 	int64_t frame_offset, bp_offset;
 };

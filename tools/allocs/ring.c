@@ -116,7 +116,7 @@ static bool open_ring(struct ring *r, uint64_t bytes)
 	return true;
 }
 
-/* Open a ring, and let all threads write to it. One thread does; the others go on with what there is. */
+/* Open a ring for all threads. One thread opens it; the others keep using the old one, if any. */
 static void begin_ring(int large)
 {
 	unsigned char expected = 0;

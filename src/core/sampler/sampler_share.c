@@ -15,7 +15,7 @@
 
 struct cpu_share {
 	__u64 enabled_ns, running_ns; /* at the last tick */
-	double debt_ns;		      /* time that no sample stands for yet */
+	double debt_ns;		      /* time that samples do not represent yet */
 };
 
 struct shares {

@@ -113,7 +113,7 @@ static bool read_tags(struct sampler *s, const struct ledger *now, __u64 *tags, 
 	return s->simulated;
 }
 
-/* Attribute what came since the last call to the stratum that samples. */
+/* Add what was counted since the last call to the stratum that samples now. */
 static int account(struct sampler *s, struct err *err)
 {
 	struct sampler_strata *x = s->strata;

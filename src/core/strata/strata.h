@@ -59,8 +59,8 @@ double strata_weight(const struct strata_design *d, bool reach);
 /**
  * strata_slice_weight() - the same of a sample of slice @k
  *
- * Where the periods of a stratum's slices differ, a sample of a slice stands for the ops of a tag there; else
- * slices of a short period, which come when misses are rare, would count too much. With one period it is
+ * If the periods of a stratum's slices differ, the weight follows from slices of the same period: slices of a
+ * short period, which come when misses are rare, would otherwise count too much. With one period it is
  * strata_weight().
  */
 double strata_slice_weight(const struct strata_design *d, unsigned int k, bool reach);

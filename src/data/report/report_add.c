@@ -231,8 +231,8 @@ static void add_fetch(struct report *r, struct sums *s, const struct trace_event
 }
 
 /*
- * Strata give each sample a weight. Else the registers say what a sample stands for if they are
- * complete; else the event does, unless it has a frequency, which says nothing of one sample.
+ * A sample of strata has a weight. Of others, the period is in the registers if they are complete,
+ * or else that of the event, unless the event has a frequency: then it is unknown.
  */
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 		    enum report_unit *unit)

@@ -66,7 +66,7 @@ struct tasks {
 	struct u64_map dumps;	/* of generated code: path in `texts`, by tgid */
 };
 
-/* An event of any kind: what is none of the heap changes nothing. */
+/* Take an event of any kind; only those of the heap change anything. */
 void tasks_add_to_heap(struct heap *h, const struct trace_event *ev);
 
 #endif
