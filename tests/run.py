@@ -4,8 +4,8 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others, of which no more sample than there are CPUs until all that do not sample have ended. One that fails
-there is repeated with the machine to itself; if it passes then, its name is printed near the end, as `# unsteady: NAME`.
+Most of them run beside others, of which no more sample than there are CPUs until all that do not sample have ended. One that
+fails has failed; a second run alone only prints a hint, `# NAME passes alone` or `# NAME fails alone too`.
 They begin in a random order, which SEED=N in the environment repeats.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import glob
+import io
 import os
 import random
 import re
@@ -43,7 +44,7 @@ LONG = ('test_compare', 'test_container_names', 'test_containers.py', 'test_cont
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
 CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
 NICE = 10       # of those that do not sample, beside those that do
-UNSTEADY = 3                    # if more fail, it is not that the machine was busy
+HINTS = 3       # more failures than that are not repeated
 STRICT = os.environ.get('CI') == 'true'
 
 running = set()     # sessions
@@ -286,7 +287,7 @@ def timed(what):
 
 
 def run_jobs(jobs, layers):
-    """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
+    """Adds what they are worth to the layers."""
     us = clock.interrupt_us()
     if us > clock.DEAR_US:
         print(f'# a timer interrupt costs {us:.0f} us here: tests at the highest rates are skipped', flush=True)
@@ -315,16 +316,13 @@ def run_jobs(jobs, layers):
         began.append(samplers.submit(work, to_sample))
         for worker in began:
             worker.result()
-    failed, unsteady = [job for job in sampling + others if tallies[job].failed], []
-    for job in failed if len(failed) <= UNSTEADY else []:
-        print(f'# {job.name} once more, alone')
-        tally = job.judge(job.path, job.start(job.path))
-        if not tally.failed:
-            tallies[job] = tally
-            unsteady.append(job.name)
     for job, tally in tallies.items():
         layers[job.layer].add(tally)
-    return unsteady
+    failed = [job for job in sampling + others if tallies[job].failed]
+    for job in failed if len(failed) <= HINTS else []:
+        with contextlib.redirect_stdout(io.StringIO()):     # its first run has said what fails
+            again = job.judge(job.path, job.start(job.path)).failed
+        print(f'# {job.name} {"fails alone too" if again else "passes alone"}', flush=True)
 
 
 def main():
@@ -349,15 +347,13 @@ def main():
     layers = {name: Tally() for name in args.layers.split(',')}
     seed = os.environ.get('SEED') or str(random.randrange(10000))
     print(f'# order of modules: SEED={seed}', flush=True)
-    unsteady = run_jobs([j for j in list_jobs(args, seed) if j.layer in layers and args.only in (None, j.name)], layers)
+    run_jobs([j for j in list_jobs(args, seed) if j.layer in layers and args.only in (None, j.name)], layers)
     tally = Tally()
     for name, layer in layers.items():
         if not args.only:
             layer.must_not_skip(f'layer {name}')
         print(f'{name}: {layer}')
         tally.add(layer)
-    for name in unsteady:
-        print(f'# unsteady: {name}')
     print(tally)
     return 1 if tally.failed or not tally.passed else 0
 

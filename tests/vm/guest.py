@@ -88,14 +88,15 @@ class Skip(Exception):
 
 
 class Report:
-    def __init__(self):
+    def __init__(self, hint=False):
         self.count = collections.Counter()
         self.lock = threading.Lock()
+        self.prefix = '# ' if hint else ''
 
     def line(self, result, where, what, why=''):
         with self.lock:
             self.count[result] += 1
-            print('%-4s %s %s%s' % (result, where, what, ': ' + why if why else ''), flush=True)
+            print(self.prefix + '%-4s %s %s%s' % (result, where, what, ': ' + why if why else ''), flush=True)
 
 
 # --- what a run of `ibscope hist --json` printed
@@ -365,13 +366,13 @@ class Guest:
         self.report.line(result, self.where, what, why)
 
     def run_again(self):
-        """Alone, in place of the run that failed beside others. Returns what failed then and passes now."""
-        first = ', '.join(self.failed)
-        print('# %s%s once more, alone: it failed in %s' % (self.where, self.name, first), flush=True)
-        self.report.count.subtract(self.count)
-        self.runs, self.count, self.failed = collections.Counter(), collections.Counter(), []
+        """Alone, after it failed beside others: a hint, which changes no count."""
+        first, kept = ', '.join(self.failed), self.runs
+        self.report, self.runs, self.count, self.failed = Report(True), collections.Counter(), collections.Counter(), []
         self.run()
-        return '' if self.failed else '%s%s: %s' % (self.where, self.name, first)
+        self.runs = kept
+        print('# %s%s %s (failed before: %s)' % (self.where, self.name, 'fails alone too: ' + ', '.join(self.failed)
+                                               if self.failed else 'passes alone', first), flush=True)
 
     def run(self):
         start = time.monotonic()
@@ -517,8 +518,7 @@ def run_guests(args, make, programs=('work',), tools=(), again=0):
     """Boot the guests that make(work directory, report) returns; the exit status.
 
     Guests have the programs whose sources are here and, as mkoverlay.sh takes them, `tools`. If no more than
-    `again` guests fail, those run once more, each alone: the host may have been too busy. The last lines
-    tell what passed only then."""
+    `again` guests fail, those run once more, each alone, which only prints whether they pass then."""
     start = time.monotonic()
     work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
     os.makedirs(work, exist_ok=True)
@@ -538,7 +538,8 @@ def run_guests(args, make, programs=('work',), tools=(), again=0):
         with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
             list(pool.map(Guest.run, guests))
         failed = [g for g in guests if g.failed]
-        unsteady = [g.run_again() for g in failed] if len(failed) <= again else []
+        for g in failed if len(failed) <= again else []:
+            g.run_again()
     finally:
         if not args.keep:
             shutil.rmtree(work)
@@ -546,8 +547,6 @@ def run_guests(args, make, programs=('work',), tools=(), again=0):
     for what, n in sorted(runs.items()):
         print('# %5d runs: %s' % (n, what))
     n = report.count
-    for what in filter(None, unsteady):
-        print('# unsteady: ' + what)
     print('# %.0f s' % (time.monotonic() - start))
     print('%d passed, %d failed, %d skipped' % (n['ok'], n['FAIL'], n['skip']))
     return 1 if n['FAIL'] or not n['ok'] else 0

@@ -351,7 +351,7 @@ def main():
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         for g in guests + [none]:
-            g.timeout = 600     # a kernel that crashed may print for ever; such a guest runs again
+            g.timeout = 600     # a kernel that crashed may print for ever
         return guests + [none]
 
     return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks', 'callers', 'callers-nofp', 'contend'), tools=[*pages.tools(args.build), '/usr/bin/setpriv'], again=2)
