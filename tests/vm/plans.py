@@ -352,7 +352,8 @@ def check_served_hw(guest, period):
     need(abs(n - len(kept)) <= 5 and 100 < filtered < n, '%d samples; the log: %d of %d' % (n, filtered, len(kept)))
     want = filtered * total.ops / total.retired
     got = ops - (n - filtered) * period
-    need(abs(got / want - 1) < LATE, '%d ops for %d filtered samples; counted: %d' % (got, filtered, want))
+    # the few samples of a time when the host was late stand for many ops each; one period each is 0.4 of them
+    need(abs(got / want - 1) < 2 * LATE, '%d ops for %d filtered samples; counted: %d' % (got, filtered, want))
     return '%d samples, %.0f ops each (counted: %.0f), then %d of one period; at first %.0f each' % (
         filtered, got / filtered, want / filtered, n - filtered, first / n_first)
 
