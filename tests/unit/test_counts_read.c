@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What readers do with counts in motion; layouts against the registers that there can be; ledgers in words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "counts/counts.h"
+
+#include <ibscope/fetch.h>
+#include <ibscope/op.h>
+
+#define ZEN3 0x3ffU
+#define ZEN4 0xbffU
+#define N    4000000
+
+static __u64 seed = 1;
+
+/* xorshift64* */
+static __u64 random_word(void)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return seed * 0x2545f4914f6cdd1dULL;
+}
+
+/* --- counts in motion: one op of no memory in slot 1, and what the other side does meanwhile --- */
+
+static struct layout layout;
+static struct ibs_state *state;
+static __u64 *series;
+static struct ibs_slot_owner owners[2];
+
+enum happens { NOTHING, IS_COUNTED, IS_FOLDED, DIES };
+
+struct other_side {
+	enum happens happens;
+	int at, asked; /* happens when it is asked for that time */
+};
+
+static int refresh(void *arg)
+{
+	struct other_side *o = arg;
+
+	if (++o->asked < o->at)
+		return 0;
+	if (o->happens == IS_COUNTED)
+		state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED] = state->cpu[0].seen;
+	if (o->happens == IS_FOLDED)
+		state->control.fold = 2;
+	return o->happens == DIES ? -EIO : 0;
+}
+
+static __u64 *samples_word(void)
+{
+	return series + layout.words +
+	       (layout.entry[IBS_LAYOUT_IDX(IBS_OP_KIND_OTHER, IBS_SRC_NONE)] & IBS_LAYOUT_WORD) +
+	       IBS_PAIR_SAMPLES;
+}
+
+static int read_counts(struct other_side *o, struct ledger *l, struct err *err)
+{
+	const struct counts c = { .owners = owners,
+				  .series = series,
+				  .state = state,
+				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
+				  .shards = 1,
+				  .max_slots = 2,
+				  .period = 1000,
+				  .refresh = refresh,
+				  .arg = o,
+				  .layout = &layout };
+	struct snapshot s = {};
+	const int ret = counts_read(&c, &s, err);
+
+	*l = s.ledger;
+	snapshot_free(&s);
+	return ret;
+}
+
+static void begin(__u64 seen, __u64 aggregated, __u64 samples)
+{
+	state->control.fold = 0;
+	state->cpu[0].seen = seen;
+	state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED] = aggregated;
+	*samples_word() = samples;
+}
+
+/* A sample in progress is waited for; if it never ends, somebody died or there is a bug. */
+static void test_sample_in_progress(void **unused)
+{
+	struct other_side ends = { IS_COUNTED, 3 }, dies = { DIES, 3 };
+	struct ledger l;
+	struct err err;
+
+	(void)unused;
+	begin(6, 5, 6);
+	assert_int_equal(read_counts(&ends, &l, &err), 0);
+	assert_true(ends.asked >= 3);
+	assert_int_equal(l.seen, 6);
+	assert_int_equal(ledger_residual(&l), 0);
+	begin(5, 6, 6);
+	assert_int_equal(read_counts(&dies, &l, &err), -EUCLEAN);
+	assert_int_equal(dies.asked, 3);
+}
+
+static void test_fold_in_progress(void **unused)
+{
+	struct other_side ends = { IS_FOLDED, 2 }, dies = { DIES, 2 };
+	struct ledger l;
+	struct err err;
+
+	(void)unused;
+	begin(6, 6, 6);
+	state->control.fold = 1;
+	assert_int_equal(read_counts(&ends, &l, &err), 0);
+	assert_true(ends.asked >= 2);
+	state->control.fold = 3;
+	assert_int_equal(read_counts(&dies, &l, &err), -EUCLEAN);
+	assert_non_null(strstr(err.text, "died while folding"));
+}
+
+/* One sample too many in the series, or too few, is a bug, and none is. */
+static void test_series_and_ledger(void **unused)
+{
+	struct other_side none = {};
+	struct ledger l;
+	struct err err;
+
+	(void)unused;
+	for (int d = -1; d <= 1; d++) {
+		begin(6, 6, 6 + d);
+		assert_int_equal(read_counts(&none, &l, &err), d ? -EUCLEAN : 0);
+		if (d)
+			assert_non_null(strstr(err.text, "and 6 counted"));
+	}
+}
+
+/* --- layouts --- */
+
+struct pairs {
+	bool can[IBS_LAYOUT_ENTRIES], hist[IBS_LAYOUT_ENTRIES];
+};
+
+/* Few bits are set, or many: both kinds of register are needed to reach all pairs. */
+static __u64 random_register(int n)
+{
+	const __u64 word = random_word() & (n & 4 ? random_word() : ~0ULL);
+
+	return n & 8 ? word | random_word() : word;
+}
+
+static void draw_ops(struct pairs *p, enum ibs_metric metric, __u32 caps)
+{
+	for (int n = 0; n < N; n++) {
+		const struct ibs_cpu cpu = { .caps = caps, .quirks = n & 1 ? ~0U : 0 };
+		const __u64 data = random_word(), data3 = random_register(n >> 1);
+		const __u64 regs[] = { [IBS_OP_DATA2] = random_word(), [IBS_OP_DATA3] = data3 };
+		const unsigned int i =
+			IBS_LAYOUT_IDX(ibs_op_kind(data, data3), ibs_op_src(cpu, regs));
+
+		p->can[i] = true;
+		p->hist[i] |= ibs_op_metric_valid(metric, caps, data3);
+	}
+}
+
+static void draw_fetches(struct pairs *p, enum ibs_metric metric, __u32 caps)
+{
+	const __u32 quirks = caps & IBS_CAPS_ZEN4 ? IBS_QUIRK_FETCH_NEEDS_PHY
+						  : IBS_QUIRK_FETCH_1238 | IBS_QUIRK_FETCH_1347;
+
+	for (int n = 0; n < N / 10; n++) {
+		const struct ibs_cpu cpu = { .caps = caps, .quirks = n & 1 ? quirks : 0 };
+		const __u64 ctl = random_register(n >> 1);
+		const unsigned int i =
+			IBS_LAYOUT_IDX(ibs_fetch_itlb(cpu, ctl), ibs_fetch_class(cpu, ctl));
+
+		p->can[i] = true;
+		p->hist[i] |= ibs_fetch_metric_valid(metric, cpu, ctl);
+	}
+}
+
+/* A pair has words if registers can have it, and a histogram if its latency can be valid; no other has. */
+static void test_layout(void **unused)
+{
+	static const __u32 caps[] = { ZEN3, ZEN4 };
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(caps) / sizeof(caps[0]); k++) {
+		for (int m = 0; m < IBS_METRIC_N; m++) {
+			struct pairs p = {};
+			struct layout l;
+
+			layout_init(&l, m, caps[k]);
+			(ibs_metric_of_fetch(m) ? draw_fetches : draw_ops)(&p, m, caps[k]);
+			for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+				assert_int_equal(layout_has(&l, i), p.can[i]);
+				assert_int_equal(layout_has(&l, i) && l.entry[i] & IBS_LAYOUT_HIST,
+						 p.hist[i]);
+			}
+		}
+	}
+}
+
+/* --- ledgers --- */
+
+static void check_line(const struct ledger *l, const char *event, bool json, const char *want)
+{
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	ledger_print_line(f, event, l, json);
+	fclose(f);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_ledger_line(void **unused)
+{
+	struct ledger l = { .seen = 1200 };
+
+	(void)unused;
+	l.outcome[IBS_OUTCOME_AGGREGATED] = 1000;
+	l.outcome[IBS_OUTCOME_FILTERED_PID] = 150;
+	l.outcome[IBS_OUTCOME_FILTERED_LAT] = 50;
+	check_line(&l, NULL, false,
+		   "seen 1,200 = aggregated 1,000 + filtered 200 (pid 150, latency 50) + lost 0; "
+		   "unseen unknown\n");
+	check_line(&l, NULL, true,
+		   "{\"seen\":1200,\"aggregated\":1000,\"forwarded\":0,\"filtered\":{\"pid\":150,"
+		   "\"latency\":50},"
+		   "\"lost\":{},\"unseen\":null,\"dropped_by_hardware\":null,\"tagged_"
+		   "undelivered\":null}\n");
+	l.outcome[IBS_OUTCOME_FORWARDED] = 7;
+	l.outcome[IBS_OUTCOME_LOST_NO_RAW] = 3;
+	l.seen += 10;
+	l.pmu_exact = l.dropped_known = l.undelivered_known = true;
+	l.unseen = 4;
+	check_line(&l, "ibs_op", false,
+		   "ibs_op: seen 1,210 = aggregated 1,000 + forwarded 7 + filtered 200 (pid 150, "
+		   "latency 50) + "
+		   "lost 3 (no_raw 3); unseen 4\n");
+	l.dropped = 5;
+	l.undelivered = 6;
+	check_line(&l, "ibs_op", true,
+		   "{\"seen\":1210,\"aggregated\":1000,\"forwarded\":7,\"filtered\":{\"pid\":150,"
+		   "\"latency\":50},"
+		   "\"lost\":{\"no_raw\":3},\"unseen\":4,\"dropped_by_hardware\":5,\"tagged_"
+		   "undelivered\":6,"
+		   "\"event\":\"ibs_op\"}\n");
+	check_line(&l, NULL, false,
+		   "seen 1,210 = aggregated 1,000 + forwarded 7 + filtered 200 (pid 150, latency "
+		   "50) + "
+		   "lost 3 (no_raw 3); unseen 4; dropped by hardware 5; tagged, but not delivered "
+		   "6\n");
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, ZEN4);
+	series = calloc((size_t)2 * layout.words, sizeof(*series));
+	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
+	if (state)
+		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
+	return series && state ? 0 : -1;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	free(series);
+	free(state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sample_in_progress), cmocka_unit_test(test_fold_in_progress),
+		cmocka_unit_test(test_series_and_ledger),  cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_ledger_line),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
