@@ -29,6 +29,7 @@ static void test_sizes(void **state)
 	assert_int_equal(config_max_slots(1), 2);
 	assert_int_equal(config_max_slots(70000), 70001);
 	assert_int_equal(config_max_cgroups(2), 16384);
+	assert_int_equal(config_max_cgroups(4000), 16384);
 	assert_int_equal(config_max_cgroups(4096), 16384);
 	assert_int_equal(config_max_cgroups(4097), 4 * 4097);
 }
@@ -167,6 +168,32 @@ static void test_layout(void **state)
 	assert_int_equal(c.slot_words, layout.words);
 }
 
+/* What a filter in hardware keeps is marked where the strata are weighed, and of pairs that there are. */
+static void test_reach(void **state)
+{
+	const struct selection all = {};
+	struct ibs_config c = { .ibs.caps = 0x3ff, .reach = 1 << IBS_SRC_DRAM | 1 << IBS_SRC_L1 };
+	struct layout layout;
+
+	(void)state;
+	layout_init(&layout, c.metric, c.ibs.caps);
+	for (int strata = 0; strata < 2; strata++) {
+		unsigned int marked = 0;
+
+		c.weigh = strata ? IBS_WEIGH_STRATA : 0;
+		config_select(&c, &all);
+		for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+			const bool reach = strata && layout_has(&layout, i) &&
+					   c.reach >> (i / IBS_LAYOUT_OPS) & 1;
+
+			assert_int_equal(c.layout[i],
+					 layout.entry[i] | (reach ? IBS_LAYOUT_REACH : 0));
+			marked += reach;
+		}
+		assert_true(!strata || marked > 1);
+	}
+}
+
 /* Of each status that a fetch may end with: where it counts, and whether it has the latency that is asked for. */
 static void test_fetch_layout(void **state)
 {
@@ -197,7 +224,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),	     cmocka_unit_test(test_tasks),
 		cmocka_unit_test(test_names),	     cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_cgroup_value), cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_fetch_layout),
+		cmocka_unit_test(test_reach),	     cmocka_unit_test(test_fetch_layout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
