@@ -10,6 +10,7 @@ What comes from macros is left alone.
 """
 import collections
 import json
+import os
 import re
 import subprocess
 
@@ -213,6 +214,7 @@ class File:
 
 
 def parse(compiler, flags, path):
+    # ccache would have the compiler read the output of the preprocessor, where places are others
     p = subprocess.run([*compiler.split(), '-fsyntax-only', '-w', '-Xclang', '-ast-dump=json', *flags, path],
-                       capture_output=True)
+                       capture_output=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
     return json.loads(p.stdout) if not p.returncode else None
