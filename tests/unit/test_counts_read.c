@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What readers do with counts in motion; layouts against the registers that there can be; ledgers in words. */
+/* Counts that change while they are read; layouts against all registers; what is printed of both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -264,6 +264,53 @@ static void test_ledger_line(void **unused)
 		   "6\n");
 }
 
+/* --- latencies of a series, as counted and with ops for samples --- */
+
+static void test_latencies(void **unused)
+{
+	__u64 buckets[IBS_LAT_BUCKETS] = { [3] = 150, [10] = 50 };
+	struct series s[] = { { .samples = 250,
+				.valid = 200,
+				.ops = 750,
+				.sum = 1400,
+				.cycles = 9000,
+				.buckets = buckets },
+			      { .samples = 5, .ops = 10 } };
+	struct group g = { .series = s, .n_series = 2 };
+	char *text, want[100];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	struct json_writer w = { .f = f };
+
+	(void)unused;
+	assert_non_null(f);
+	json_begin_object(&w, NULL);
+	series_put_buckets(&w, &s[0]);
+	json_finish(&w);
+	fclose(f);
+	snprintf(want, sizeof(want), "{\"buckets\":[[%u,150],[%u,50]]}\n", ibs_lat_le(3),
+		 ibs_lat_le(10));
+	assert_string_equal(text, want);
+	free(text);
+	assert_int_equal(series_percentile(&s[0], 0.75), ibs_lat_le(3));
+	assert_int_equal(series_percentile(&s[0], 0.76), ibs_lat_le(10));
+	assert_int_equal(series_percentile(&s[0], 0.999), -1); /* of 200 */
+	assert_true(series_mean(&s[0]) == 7 && series_counted(&s[0]) == 250);
+	group_weigh_series(&g);
+	assert_null(s[0].strata); /* each sample stands for as many ops */
+	g.weighted = true;
+	group_weigh_series(&g);
+	assert_true(series_in_bucket(&s[0], 3) == 450 && series_in_bucket(&s[0], 10) == 150);
+	assert_true(series_in_bucket(&s[0], 4) == 0 && series_in_bucket(&s[1], 3) == 0);
+	assert_int_equal(series_percentile(&s[0], 0.75), ibs_lat_le(3));
+	assert_int_equal(series_percentile(&s[0], 0.76), ibs_lat_le(10));
+	assert_true(series_mean(&s[0]) == 15 && series_counted(&s[0]) == 750);
+	group_weigh_series(&g); /* once */
+	assert_true(series_in_bucket(&s[0], 3) == 450);
+	free(s[0].strata);
+	free(s[1].strata);
+}
+
 static int set_up(void **unused)
 {
 	(void)unused;
@@ -288,7 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sample_in_progress), cmocka_unit_test(test_fold_in_progress),
 		cmocka_unit_test(test_series_and_ledger),  cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_ledger_line),
+		cmocka_unit_test(test_ledger_line),	   cmocka_unit_test(test_latencies),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
