@@ -228,6 +228,56 @@ class Diff(unittest.TestCase):
             self.assertRegex(text, r'\(A change of [0-9.]+ % would have been seen with these [0-9,]+ samples; 1 % needs about ')
             self.assertNotIn('CAUSE', text)
 
+    def test_close(self):
+        """An interval without 0 that is no finding: the headline says why, and what would tell."""
+        self.write('CLOSE', counts(10, 42, {'l2': (42, 16), 'l3': (31, 60), 'dram': (21, 400), 'remote-dram': (10.4, 705)}))
+        d = self.json('COUNTS', 'CLOSE')
+        self.assertGreater(d['change']['low'], 0)
+        self.assertFalse(any(c['finding'] for c in (d['change'], *(r['change'] for r in d['causes'] + d['where']))))
+        text = self.diff('COUNTS', 'CLOSE')
+        tests = re.search(r'\nNo finding: \+\d+ % ± \d+ % miss cycles per thousand ops\. By chance alone 1 of 20 such intervals '
+                          r'does\s+not contain 0, and (\d+) changes were tested at once, so this one can be noise\.\n', text)
+        # the sum, two of each cause, one row, and the percentile with its factors
+        self.assertIn(int(tests[1]), range(1 + 2 * 4 + 1, 1 + 2 * 5 + 1 + 2 + 7))
+        times, more = re.search(r'\(To find a change of this size, measure ([\d.]+) times as long: about ([\d,]+) samples on each side', text).groups()
+        self.assertAlmostEqual(int(more.replace(',', '')), float(times) * 20000, delta=1100)
+        self.assertNotIn('would have been seen', text)
+        self.assertNotIn('No difference', text)
+        page = os.path.join(self.dir, 'close.html')
+        self.diff('COUNTS', 'CLOSE', '--html', page)
+        with open(page, encoding='utf-8') as f:
+            self.assertIn('so this one can be noise', f.read())
+        # as much longer as it says
+        self.write('LONG', counts(40, 1))
+        self.write('LONGB', counts(40, 42, {'l2': (42, 16), 'l3': (31, 60), 'dram': (23.3, 400), 'remote-dram': (11.6, 705)}))
+        self.assertTrue(self.json('LONG', 'LONGB')['change']['finding'])
+
+    def test_renamed(self):
+        """A program that has another name is one line, not a table; what two rows exchange is not `no difference`."""
+        old, new = ((lambda r, comm=comm: {'container': 'web', 'comm': comm, 'symbol': r.choice(('f', 'g'))}) for comm in ('old', 'new'))
+        self.write('OLD', counts(20, 3, row=old))
+        self.write('NEW', counts(20, 8, row=new))
+        text = self.diff('OLD', 'NEW', '--by', 'container,comm')
+        self.assertRegex(text, r'No difference that is more than noise')
+        self.assertRegex(text, r'\nmoved, not counted: [\d,]+ from comm old to new\n')
+        self.assertNotIn('MOST OF IT', text)
+        web, db = ({**USUAL, 'dram': (n, 400)} for n in (40, 20))
+        for name, of in (('SWAPA', (web, db)), ('SWAPB', (db, web))):
+            both = [counts(20, 5 + i, usual, row=lambda r, i=i: {'container': ('web', 'db')[i]}).splitlines() for i, usual in enumerate(of)]
+            lines = []
+            for x, y in zip(*both):
+                x, y = json.loads(x), json.loads(y)
+                x['series'] += y['series']
+                lines.append(json.dumps(x))
+            self.write(name, '\n'.join(lines) + '\n')
+        # of one key, rows that exchange as much are other names of the same
+        self.assertIn('moved, not counted', self.diff('SWAPA', 'SWAPB'))
+        text = self.diff('SWAPA', 'SWAPB', '--by', 'container,comm')
+        self.assertRegex(text, r'Miss cycles per thousand ops: .*: as a sum this can be noise, but 2\s+rows\s+below are findings\n')
+        self.assertRegex(text, r'(?m)^web +.*dram less often$')
+        self.assertNotIn('No difference', text)
+        self.assertNotIn('would have been seen', text)
+
     def test_sentences(self):
         """One cause is changed at a time."""
         for name, (change, want) in {
@@ -240,8 +290,8 @@ class Diff(unittest.TestCase):
             for intervals in (3, 20):
                 with self.subTest(name, intervals=intervals):
                     self.write(name, counts(intervals, 2, {**USUAL, **change}))
-                    lines = self.diff('COUNTS', name).splitlines()
-                    self.assertRegex(lines[3], r'^Miss cycles per thousand ops: [0-9,]+ → [0-9,]+, [+−][0-9.]+ % ± [0-9.]+ %(: uncertain as a whole, not in its parts)?$')
+                    lines = re.sub(r'(as a sum[^\n]*)\n(?=[^ ])', r'\1 ', self.diff('COUNTS', name)).splitlines()
+                    self.assertRegex(lines[3], r'^Miss cycles per thousand ops: [0-9,]+ → [0-9,]+, [+−][0-9.]+ % ± [0-9.]+ %(: as a sum this can be noise, the causes below are findings)?$')
                     self.assertRegex(lines[4], '^' + want)
                     sums = next(x.split() for x in lines if x.startswith('sum '))
                     self.assertEqual(sums[-1], '100%')

@@ -132,6 +132,7 @@ static struct scenario scenario[] = {
 	{ .name = "one container", .row = { "db", NULL } },
 	{ .name = "moved", .no_rows = true },
 	{ .name = "went away", .gone = true, .no_rows = true },
+	{ .name = "renamed", .no_rows = true },
 };
 
 static void make_scenarios(void)
@@ -147,14 +148,16 @@ static void make_scenarios(void)
 	scenario[7].b.until = SECONDS / 2;
 }
 
-/* The samples of one symbol come under another name in B. */
-static void add_moved(struct compare *c, struct random *r, bool after)
+/* The samples of one symbol come under another name in B; or with @container those of all. */
+static void add_moved(struct compare *c, struct random *r, bool container, bool after)
 {
 	for (unsigned int t = 0; t < SECONDS; t++)
 		for (unsigned int i = 0; i < PER_SECOND; i++) {
 			static const char *const fn[] = { "a", "b", "c", "d", "ExecScan" };
 			const unsigned int which = uniform(r) * 5, k = draw_source(r, &usual, 1);
-			const char *name[] = { "db", which == 4 && after ? "Fetch" : fn[which] };
+			const char *name[] = { container && after ? "db-2" : "db",
+					       which == 4 && after && !container ? "Fetch"
+										 : fn[which] };
 			uint32_t lat = usual.latency[k] * exp(.35 * normal(r) - .06);
 			const struct compare_amount a = { 1, k != L1, PERIOD, PERIOD,
 							  lat * PERIOD };
@@ -185,9 +188,9 @@ static struct compare *make(const struct scenario *s, unsigned int seed)
 	struct compare *c = compare_new(false, ROUNDS);
 	struct random r = { seed * 1000003ull };
 
-	if (!strcmp(s->name, "moved")) {
-		add_moved(c, &r, false);
-		add_moved(c, &r, true);
+	if (!strcmp(s->name, "moved") || !strcmp(s->name, "renamed")) {
+		add_moved(c, &r, !strcmp(s->name, "renamed"), false);
+		add_moved(c, &r, !strcmp(s->name, "renamed"), true);
 	} else if (!strcmp(s->name, "one container")) {
 		add_container(c, &r, false);
 		add_container(c, &r, true);

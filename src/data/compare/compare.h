@@ -110,7 +110,7 @@ struct compare_where {
 	struct compare_change change;
 	unsigned int cause; /* the term with the largest part in its change */
 	enum compare_kind kind;
-	/* the row that lost or won the same, so that neither is a finding; -1: none */
+	/* the row that lost or won the same under another name, so that neither is a finding; -1: none */
 	long moved;
 };
 
@@ -148,6 +148,9 @@ struct compare_result {
 	size_t n_factors;
 
 	double detectable; /* smallest change that 4 of 5 such comparisons would find, as a share of yA */
+
+	size_t tests;  /* changes that were tested at once */
+	double longer; /* times as many samples with which 4 of 5 would find `change`; 0: unknown */
 };
 
 /*

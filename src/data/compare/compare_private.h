@@ -107,7 +107,8 @@ void compare_interval(const struct compare *c, enum compare_drawn drawn,
 
 /* Two-sided probability of Student's t, and its quantile of 97.5 %. */
 double compare_student(double t, unsigned int df);
-double compare_student_95(unsigned int df);
+/* The t of which compare_student() is @p. */
+double compare_student_of(double p, unsigned int df);
 unsigned int compare_freedom(const struct compare *c, enum compare_drawn drawn);
 
 /*

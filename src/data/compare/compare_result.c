@@ -280,16 +280,28 @@ static void discover(struct making *m)
 		tests += 1 + out->n_factors;
 	}
 	compare_discover(all, n, tests);
+	out->tests = tests;
 	free(all);
 }
 
-/* All names but the last are the same. */
-static bool same_place(const struct compare *c, size_t a, size_t b)
+/*
+ * Can row @j of @m be another name for what row @i was? All names but the last are the same; or all but one, as those of a
+ * program or a container that has been renamed, of which each side knows only one name.
+ */
+static bool same_place(const struct making *m, size_t i, size_t j)
 {
+	const struct compare *c = m->c;
+	const __u32 *a = &c->names[c->line[m->line[i]].name],
+		    *b = &c->names[c->line[m->line[j]].name];
+	const struct compare_where *x = &m->out->row[i], *y = &m->out->row[j];
+	unsigned int differ = 0;
+
 	for (unsigned int k = 0; k + 1 < c->n_names; k++)
-		if (c->names[c->line[a].name + k] != c->names[c->line[b].name + k])
-			return false;
-	return true;
+		differ += a[k] != b[k];
+	if (!differ)
+		return true;
+	return differ == 1 && a[c->n_names - 1] == b[c->n_names - 1] &&
+	       ((!x->a && !y->b) || (!x->b && !y->a));
 }
 
 /* Cycles that left a row for another of the same container, say, are no finding. */
@@ -306,7 +318,7 @@ static void find_moved(struct making *m)
 
 			if (j == i || !row[j].change.finding || row[j].moved >= 0 ||
 			    fabs(left) > MOVED_LEFT * fabs(row[i].change.change) ||
-			    !same_place(m->c, m->line[i], m->line[j]))
+			    !same_place(m, i, j))
 				continue;
 			if (best < 0 ||
 			    fabs(left) < fabs(row[i].change.change + row[best].change.change))
@@ -414,6 +426,23 @@ static void order(struct compare_result *out)
 	free(to);
 }
 
+/* What the sum needs for a finding, by how far it is from 0 now: the threshold is that of the next finding. */
+static void find_power(const struct compare *c, struct compare_result *out)
+{
+	const unsigned int df = compare_freedom(c, COMPARE_IN_RUNS);
+	const double one = compare_student_of(.05, df),
+		     error = (out->change.high - out->change.low) / 2 / one;
+	const size_t found = out->n_findings + out->n_row_findings;
+
+	out->detectable = error * (one + POWER_Z) / out->side[COMPARE_A].y;
+	if (!out->tests || !out->change.change)
+		return;
+	out->longer =
+		pow((compare_student_of(COMPARE_FALSE * (found + 1) / out->tests, df) + POWER_Z) *
+			    error / out->change.change,
+		    2);
+}
+
 static double base_of(const struct compare_stream *s)
 {
 	double base = 0;
@@ -453,7 +482,6 @@ int compare_finish(struct compare *c, struct compare_result *out, struct err *er
 	struct making m = { .c = c, .out = out };
 	struct compare_draw d;
 	struct compare_sums sums;
-	double half;
 	int ret;
 
 	*out = (struct compare_result){};
@@ -485,10 +513,7 @@ int compare_finish(struct compare *c, struct compare_result *out, struct err *er
 	find_gone(&m);
 	discover(&m);
 	add_others(&m);
-	half = (out->change.high - out->change.low) / 2;
-	out->detectable = half *
-			  (1 + POWER_Z / compare_student_95(compare_freedom(c, COMPARE_IN_RUNS))) /
-			  out->side[COMPARE_A].y;
+	find_power(c, out);
 	order(out);
 	free(m.line);
 	free(m.term);

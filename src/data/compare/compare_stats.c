@@ -112,14 +112,14 @@ double compare_student(double t, unsigned int df)
 	return 1 - (df % 2 ? (x + sum) * 2 / M_PI : sum);
 }
 
-double compare_student_95(unsigned int df)
+double compare_student_of(double p, unsigned int df)
 {
 	double low = 0, high = 1000;
 
 	for (int i = 0; i < 60; i++) {
 		double t = (low + high) / 2;
 
-		*(compare_student(t, df) > 0.05 ? &low : &high) = t;
+		*(compare_student(t, df) > p ? &low : &high) = t;
 	}
 	return high;
 }
@@ -156,7 +156,7 @@ void compare_interval(const struct compare *c, enum compare_drawn drawn,
 {
 	const unsigned int df = compare_freedom(c, drawn);
 	double error = sqrt(m->n > 1 ? m->square / (m->n - 1) * widening(c, drawn) : 0);
-	double half = error * compare_student_95(df);
+	double half = error * compare_student_of(.05, df);
 
 	out->low = out->change - half;
 	out->high = out->change + half;

@@ -207,6 +207,54 @@ const char *diff_name(const struct diff *d, const struct compare_where *w, unsig
 	return table_is_none(w->name[k], d->by[k]) ? table_none(d->by[k]) : w->name[k];
 }
 
+/* The key whose name differs, where the same was found under another name. */
+static unsigned int moved_key(const struct diff *d, const struct compare_result *r, size_t i)
+{
+	const struct compare_where *w = &r->row[i], *to = &r->row[w->moved];
+	unsigned int k = 0;
+
+	while (k + 1 < d->n_by && !strcmp(diff_name(d, w, k), diff_name(d, to, k)))
+		k++;
+	return k;
+}
+
+static bool moved_alike(const struct diff *d, const struct compare_result *r, size_t i, size_t j)
+{
+	const struct compare_where *w = &r->row[i], *v = &r->row[j];
+	unsigned int k;
+
+	if (v->moved < 0 || v->change.change >= 0)
+		return false;
+	k = moved_key(d, r, i);
+	return k == moved_key(d, r, j) && !strcmp(diff_name(d, w, k), diff_name(d, v, k)) &&
+	       !strcmp(diff_name(d, &r->row[w->moved], k), diff_name(d, &r->row[v->moved], k));
+}
+
+/* One line for all rows of a program, say, that has another name now; with the first of them. */
+static void put_moved(FILE *f, const struct screen *s, const struct diff *d,
+		      const struct compare_result *r, size_t i)
+{
+	const unsigned int k = moved_key(d, r, i);
+	double change = 0;
+	size_t n = 0;
+	char v[NUMBER];
+
+	for (size_t j = 0; j < r->n_rows; j++) {
+		if (!moved_alike(d, r, i, j))
+			continue;
+		if (j < i)
+			return;
+		change += r->row[j].change.change;
+		n++;
+	}
+	diff_put(f, "moved, not counted: %s from %s %s to %s",
+		 diff_number(s, change * diff_scale(d), v), label_name(d->by[k]),
+		 diff_name(d, &r->row[i], k), diff_name(d, &r->row[r->row[i].moved], k));
+	if (n > 1)
+		fprintf(f, " (%zu rows)", n);
+	fputc('\n', f);
+}
+
 static void print_moved(FILE *f, const struct screen *s, const struct diff *d,
 			const struct compare_result *r)
 {
@@ -214,20 +262,15 @@ static void print_moved(FILE *f, const struct screen *s, const struct diff *d,
 	char v[NUMBER];
 
 	for (size_t i = 0; i < r->n_rows; i++) {
-		const struct compare_where *w = &r->row[i], *to;
+		const struct compare_where *w = &r->row[i];
 
 		if (w->change.gone && !r->change.gone)
 			diff_put(f, "went away again, not counted: %s %s", diff_name(d, w, last),
 				 diff_number(s, w->change.change * diff_scale(d), v));
 		if (w->change.gone && !r->change.gone)
 			fputc('\n', f);
-		if (w->moved < 0 || w->change.change >= 0)
-			continue;
-		to = &r->row[w->moved];
-		diff_put(f, "moved, not counted: %s from %s to %s",
-			 diff_number(s, w->change.change * diff_scale(d), v), diff_name(d, w, last),
-			 diff_name(d, to, last));
-		fputc('\n', f);
+		if (w->moved >= 0 && w->change.change < 0)
+			put_moved(f, s, d, r, i);
 	}
 }
 
@@ -324,7 +367,7 @@ void diff_put_notes(FILE *f, const struct screen *s, const struct diff *d,
 	if (r->n_findings && !r->n_row_findings && r->n_rows > 1)
 		fputs("\nNo row by itself differs by more than noise.\n", f);
 	print_moved(f, s, d, r);
-	if (!r->change.finding && !r->n_findings)
+	if (!r->change.finding && !r->n_findings && !r->n_row_findings)
 		diff_put_power(f, s, r);
 }
 

@@ -55,7 +55,10 @@ __attribute__((format(printf, 2, 3))) void diff_put(FILE *f, const char *fmt, ..
 /* How far the changes that are shown are to be trusted, as table_print_trust() says it of rows. */
 void diff_put_trust(FILE *f, const struct screen *s, const struct compare_result *r);
 
-/* Which change would have been seen. */
+/* Nothing was found, although the interval of the sum does not contain 0: so many changes were tested. */
+bool diff_is_close(const struct compare_result *r);
+
+/* Which change would have been seen, or what this one needs. */
 void diff_put_power(FILE *f, const struct screen *s, const struct compare_result *r);
 
 /* The name of a row's key. */

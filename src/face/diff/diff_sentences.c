@@ -161,28 +161,62 @@ static void print_term(FILE *f, const struct screen *s, const struct diff *d,
 	fputc('\n', f);
 }
 
+bool diff_is_close(const struct compare_result *r)
+{
+	return !r->change.finding && !r->change.gone && !r->n_findings && !r->n_row_findings &&
+	       (r->change.low > 0 || r->change.high < 0);
+}
+
+/* Nothing was found. */
+static void print_nothing(FILE *f, const struct screen *s, const struct compare_result *r,
+			  const char *change, const char *what)
+{
+	char line[512];
+
+	if (diff_is_close(r))
+		snprintf(line, sizeof(line),
+			 "No finding: %s %s. By chance alone 1 of 20 such intervals does not "
+			 "contain 0, and %s changes were tested at once, so this one can be noise.",
+			 change, what, TEXT_COUNT(r->tests));
+	else
+		snprintf(line, sizeof(line), "No difference that is more than noise: %s %s.",
+			 change, what);
+	screen_wrap(f, line, 0, s->width);
+}
+
+/* Why the sum is printed as it is, if it is no finding by itself. */
+static void put_doubt(const struct compare_result *r, char *line, size_t size)
+{
+	if (r->change.gone)
+		text_append(line, size, ", but it went away before the end of B");
+	else if (!r->change.finding && r->n_findings)
+		text_append(line, size,
+			    ": as a sum this can be noise, the causes below are findings");
+	else if (!r->change.finding)
+		text_append(line, size, ": as a sum this can be noise, but %zu row%s below %s",
+			    r->n_row_findings, text_plural(r->n_row_findings),
+			    r->n_row_findings == 1 ? "is a finding" : "are findings");
+}
+
 static void print_headline(FILE *f, const struct screen *s, const struct diff *d,
 			   const struct compare_result *r)
 {
 	const double k = diff_scale(d), of = r->side[COMPARE_A].y;
 	double rest = r->change.change;
-	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER], line[256];
+	char text[64], a[NUMBER], b[NUMBER], p[2 * NUMBER], line[384];
 
 	diff_what(d, text, sizeof(text));
 	percent_range(s, r->change.change / of, half(&r->change) / of, p);
-	if (!r->change.finding && !r->change.gone && !r->n_findings) {
-		snprintf(line, sizeof(line), "No difference that is more than noise: %s %s.", p,
-			 text);
-		screen_wrap(f, line, 0, s->width);
+	if (!r->change.finding && !r->change.gone && !r->n_findings && !r->n_row_findings) {
+		print_nothing(f, s, r, p, text);
 		return;
 	}
 	diff_number(s, r->side[COMPARE_A].y * k, a);
 	diff_number(s, r->side[COMPARE_B].y * k, b);
-	fprintf(f, "%c%s: %s %s %s, %s%s\n", text[0] - 'a' + 'A', text + 1, a, s->utf8 ? "→" : "->",
-		b, p,
-		r->change.gone	    ? ", but it went away before the end of B"
-		: r->change.finding ? ""
-				    : ": uncertain as a whole, not in its parts");
+	snprintf(line, sizeof(line), "%c%s: %s %s %s, %s", text[0] - 'a' + 'A', text + 1, a,
+		 s->utf8 ? "→" : "->", b, p);
+	put_doubt(r, line, sizeof(line));
+	screen_wrap(f, line, 0, s->width);
 	for (size_t i = 0; i < r->n_findings && i < POINTS; i++) {
 		print_term(f, s, d, &r->term[i], of);
 		rest -= r->term[i].change.change;
@@ -193,12 +227,31 @@ static void print_headline(FILE *f, const struct screen *s, const struct diff *d
 	fprintf(f, "%severything else\n", r->n_findings > POINTS ? "" : "~ ");
 }
 
+/* What it would take to know. */
+static void put_longer(FILE *f, const struct screen *s, const struct compare_result *r)
+{
+	char least[NUMBER], more[NUMBER], text[256];
+	double samples = fmin(r->side[0].samples, r->side[1].samples);
+
+	plain(s, samples, least);
+	plain(s, samples * r->longer, more);
+	snprintf(text, sizeof(text),
+		 "(To find a change of this size, measure %.1f times as long: about %s samples on "
+		 "each side, rather than %s.)",
+		 r->longer, more, least);
+	screen_wrap(f, text, 0, s->width);
+}
+
 /* What would have been seen. */
 void diff_put_power(FILE *f, const struct screen *s, const struct compare_result *r)
 {
-	double needed = compare_needed(r, .01);
+	const double needed = compare_needed(r, .01);
 	char samples[NUMBER], more[NUMBER], text[256];
 
+	if (diff_is_close(r)) {
+		put_longer(f, s, r);
+		return;
+	}
 	plain(s, fmin(r->side[0].samples, r->side[1].samples), samples);
 	plain(s, needed, more);
 	snprintf(text, sizeof(text),
