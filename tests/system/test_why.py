@@ -67,6 +67,8 @@ class Story(unittest.TestCase):
                 continue
             # by itself it takes the one that waits most, which is the one that changed
             self.assertEqual(out.splitlines()[1], FIRST)
+            # an hour in which nobody sampled is not part of it
+            self.assertRegex(out, r'\nNow: 15 s, [\d,]+ samples; before: 10m sampled of 70m, [\d,]+ samples\n')
             share = re.search(r'Its share of all miss cycles: ([\d.]+)% now, ([\d.]+)% before', out)
             self.assertGreater(float(share[1]), float(share[2]) + 2)
         # of the thousand accesses 18 wait 400 cycles, 4 wait 700 and 93 wait 20: 11.7 cycles each
@@ -137,6 +139,7 @@ class Real(unittest.TestCase):
             code, out, err = end(why('--pin-dir', DIR, '--duration', '12s', '/'))
             self.assertEqual((code, err), (0, ''), out)
             self.assertEqual(out.splitlines()[:2], ['SIMULATED samples, not measurements', 'host, no container'])
+            self.assertRegex(out, r'before: (\d+s|\dm) sampled, ')
             self.assertIn('Neighbours: 12 s are too few to judge', out)
             c.stop()
         code, out, err = end(why('--pin-dir', DIR))

@@ -22,8 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPUS   2
-#define PERIOD 100003
+#define CPUS	 2
+#define BEFORE_S 600 /* of a story, counted by an earlier collector */
+#define PERIOD	 100003
 
 static struct layout layout;
 static struct ibs_meta_layout meta_layout;
@@ -154,7 +155,7 @@ static __u64 tell_before(__u64 *words)
 {
 	__u64 samples = 0;
 
-	for (int i = 0; i < 600; i++)
+	for (int i = 0; i < BEFORE_S; i++)
 		samples += tell_second(words, "same");
 	return samples;
 }
@@ -186,7 +187,7 @@ int main(int argc, char **argv)
 	struct pins *pins;
 	struct err err;
 	const char *why;
-	__u64 *series, samples = 0;
+	__u64 *series, samples = 0, told = 0;
 	sigset_t set;
 	int signal;
 
@@ -246,12 +247,15 @@ int main(int argc, char **argv)
 	strcpy(meta->version, IBSCOPE_VERSION);
 	strcpy(meta->event, "filled");
 	strcpy(meta->source, "sim");
+	/* a collector was away for an hour */
+	meta->start_realtime_ns -= (BEFORE_S + 3600) * 1000000000ull;
 	printf("%llu samples, %u words a slot\n", samples, layout.words);
 	fflush(stdout);
 	do {
 		pins_write_begin(&meta->seq);
 		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
+		meta->status.enabled_ns = (BEFORE_S + told++) * CPUS * 1000000000ull;
 		pins_write_end(&meta->seq);
 		if (grow || story) {
 			/* readers wait while this is odd, as while groups are folded */

@@ -69,7 +69,8 @@ static const struct option_row why_options[] = {
 	{ "pin-dir", 0, "DIR", "pins of the collector; default " IBS_PIN_DIR,
 	  OPTION_WORD(struct why, pin_dir) },
 	{ "duration", 0, "TIME",
-	  "how long 'now' is, default 30s, or 'then', default 2m, of Prometheus 5m",
+	  "how long 'now' is, 10s to 1h, default 30s; with --at 'then', default 2m, of Prometheus "
+	  "5m",
 	  OPTION_DURATION(struct why, duration_s, MIN_S, 3600) },
 	{ "at", 0, "TIME", "ask about a time that has passed: when it began, such as 03:12, -10m",
 	  set_at },
@@ -374,22 +375,23 @@ static void put_neighbours(const struct why *w)
 static void put_head(const struct why *w)
 {
 	const struct compare_side_sum *s = w->result.side;
-	const double since =
-		(w->meta.start_realtime_ns ? clock_ns(CLOCK_REALTIME) - w->meta.start_realtime_ns
-					   : 0) /
-			1e9 -
-		w->n_windows * WINDOW_S;
-	char before[32], now[32], age[32];
+	const struct pmu_state *pmu = &w->before.pmu;
+	const double age_s = (clock_ns(CLOCK_REALTIME) - w->meta.start_realtime_ns) / 1e9 -
+			     w->n_windows * WINDOW_S;
+	char before[32], now[32], sampled[WHY_SAMPLED], *times;
 
-	num_format_duration(since > 60 ? floor(since / 60) * 60 : floor(fmax(since, 1)), age,
-			    sizeof(age));
+	why_format_sampled(pmu->cpus ? pmu->enabled_ns / 1e9 / pmu->cpus : 0, age_s, sampled);
 	screen_percent(&w->screen, share_of(&w->totals_before, w->name), before, sizeof(before));
 	screen_percent(&w->screen, share_of(&w->totals_now, w->name), now, sizeof(now));
 	if (w->meta.layout.simulated)
 		printf("SIMULATED samples, not measurements\n");
 	why_put_name(text_of(w, w->name));
-	printf("\nNow: %zu s, %s samples; before: %s, %s samples\n", w->n_windows,
-	       TEXT_COUNT(s[COMPARE_B].samples), age, TEXT_COUNT(s[COMPARE_A].samples));
+	times = xasprintf("Now: %zu s, %s samples; before: %s, %s samples", w->n_windows,
+			  TEXT_COUNT(s[COMPARE_B].samples), sampled,
+			  TEXT_COUNT(s[COMPARE_A].samples));
+	putchar('\n');
+	screen_wrap(stdout, times, 2, w->screen.width);
+	free(times);
 	printf("Its share of all miss cycles: %s now, %s before\n", now, before);
 }
 

@@ -29,6 +29,13 @@ int why_name_check(const char *wanted, struct err *err);
 bool why_is_wanted(const char *name, const char *wanted);
 
 /* The name of a container, as tables have it. */
+/*
+ * How long was counted: the time that events were enabled. Counters can be much older, since they stay when a collector
+ * and its events end.
+ */
+#define WHY_SAMPLED 96
+void why_format_sampled(double sampled_s, double age_s, char buf[WHY_SAMPLED]);
+
 void why_put_name(const char *name);
 
 /* Print the comparison, whose selections are the name and what each side is. */

@@ -2,10 +2,12 @@
 /* ibscope why: what answers about now and about a moment share. */
 #include "cmd_why.h"
 #include "base/array.h"
+#include "base/num.h"
 #include "base/screen.h"
 #include "base/utf8.h"
 #include "cgroup/container.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -39,6 +41,27 @@ bool why_is_wanted(const char *name, const char *wanted)
 void why_put_name(const char *name)
 {
 	utf8_put(stdout, strcmp(name, "/") != 0 ? name : CONTAINER_NONE);
+}
+
+static void format_about(double s, char *buf, size_t size)
+{
+	num_format_duration(s > 60 ? floor(s / 60) * 60 : floor(fmax(s, 1)), buf, size);
+}
+
+void why_format_sampled(double sampled_s, double age_s, char buf[WHY_SAMPLED])
+{
+	char sampled[32], age[32];
+
+	if (!(sampled_s > 0)) {
+		snprintf(buf, WHY_SAMPLED, "an unknown time");
+		return;
+	}
+	format_about(sampled_s, sampled, sizeof(sampled));
+	format_about(age_s, age, sizeof(age));
+	if (age_s > 1.1 * sampled_s + 60)
+		snprintf(buf, WHY_SAMPLED, "%s sampled of %s", sampled, age);
+	else
+		snprintf(buf, WHY_SAMPLED, "%s sampled", sampled);
 }
 
 void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
