@@ -57,6 +57,12 @@ class Places(unittest.TestCase):
                             ('[/memfd:places (deleted)]', None): 9, (f'[{file}]', '4100'): 10, ('[vdso]', None): 11,
                             ('[unmapped]', None): 12, ('jiffies_like', '8'): 13, ('[kernel]', None): 14, (None, None): 15}
         self.assertEqual(rows, want)
+        # the kernel does not name a heap that grew once: it is known by its place, and no other memory is
+        small = self.make(MAKE, 'small')
+        self.assertNotIn('[heap]', run('dump', '--events', small).stdout)
+        want[f'[{small}]', '4100'] = want.pop((f'[{file}]', '4100'))
+        self.assertEqual(self.report(small, '--kallsyms', kallsyms, kinds=KINDS | {'variable': 23, 'kernel': 14}), want)
+        file = self.make(MAKE)
         text = run('report', file, '--by', 'mapping', '--kallsyms', kallsyms).stdout
         self.assertIn('data      120 samples = 23 variable + 5 heap + 13 stack + ', text)
         self.assertEqual(run('report', file, '--by', 'mapping', '--csv').stdout.count('make_places,'), 1)

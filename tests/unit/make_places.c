@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * make_places FILE [WITH]: simulated loads of this program's own memory, of each kind, with its own maps;
- * WITH "code" keeps maps of code only. The n-th kind, from 1 on, has n samples of each of its addresses.
+ * WITH "code" keeps maps of code only; "small" names the heap as the kernel does one that grew once. The n-th kind, from 1 on, has n samples of each of its addresses.
  * WITH "sharing": two threads share lines, 20 loads and 20 stores each: the fields of a struct, two
  * variables, one variable, and memory of the heap.
  * WITH "walks": ten loads each, of anonymous memory in pages of 4 KiB with page walks of 100 cycles, of a
@@ -43,11 +43,15 @@ __asm__(".pushsection .text\n"
 	".popsection");
 extern const char places_push[], places_load[], places_other[], places_push_other[];
 
-static int put_event(const struct trace_event *ev, void *code, struct err *err)
+static int put_event(const struct trace_event *ev, void *with, struct err *err)
 {
-	if (code && ev->kind == TRACE_MMAP && !ev->mmap.exec)
+	struct trace_event copy = *ev;
+
+	if (!strcmp(with, "code") && ev->kind == TRACE_MMAP && !ev->mmap.exec)
 		return 0;
-	return recording_event(made, ev, err);
+	if (!strcmp(with, "small") && ev->kind == TRACE_MMAP && !strcmp(ev->mmap.path, "[heap]"))
+		copy.mmap.path = "//anon";
+	return recording_event(made, &copy, err);
 }
 
 static struct ibs_record access_by(const void *ip, const void *at, unsigned int thread, __u64 data3,
@@ -232,8 +236,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < STACKS; i++)
 		stack_maps[i] = map_alone(2);
 	task_choice_init(&choice, &self, 1, false);
-	if (task_events_now("", &choice, true, 0, put_event, strcmp(with, "code") ? NULL : argv,
-			    &err))
+	if (task_events_now("", &choice, true, 0, put_event, (void *)with, &err))
 		return 1;
 	heap = (char *)sbrk(0) - 64;
 	if (!strcmp(with, "sharing")) {

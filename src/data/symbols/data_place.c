@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #define STACK_AREA 0x7ffc00000000ull /* x86-64 maps nothing but stacks and its own from here on */
+#define HEAP_AFTER (1ull << 30) /* at most, behind the program: how far the kernel randomizes it */
+#define MAPS_AREA \
+	0x700000000000ull /* libraries, and a static program at an address of its own choice */
+#define BELOW_MAX 16	  /* maps of a program */
 
 CHOICE_NAMES(data_kind_name, enum data_kind, DATA_KIND_TABLE)
 
@@ -150,6 +154,47 @@ static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tg
 	}
 }
 
+/* The map with a name that is next below @map or below .bss between them. Return: false also if @map is .bss itself. */
+static bool file_below(const struct tasks *tasks, __u32 tgid, __u64 time,
+		       const struct task_map *map, struct task_map *out)
+{
+	__u64 end;
+
+	if (!tasks_map_near(tasks, tgid, map->start - 1, time, false, out))
+		return false;
+	if (!is_unnamed(out->path))
+		return out->end < map->start || data_kind_of(out->path) == DATA_HEAP;
+	end = out->start;
+	return tasks_map_near(tasks, tgid, end - 1, time, false, out) && out->end == end;
+}
+
+/*
+ * Is it the heap that brk() extends? The kernel names it only from the second time on that it grows: of a small one,
+ * which grew once, all that is known is that it begins above the program, which has the lowest files of a process.
+ */
+static bool is_small_heap(const struct tasks *tasks, __u32 tgid, __u64 time,
+			  const struct task_map *map)
+{
+	struct task_map program, below;
+
+	if (!map->start || map->start >= MAPS_AREA || !file_below(tasks, tgid, time, map, &program))
+		return false;
+	if (data_kind_of(program.path) == DATA_HEAP)
+		return program.end == map->start;
+	if (data_kind_of(program.path) != DATA_NO_SYMBOL || map->start - program.end > HEAP_AFTER)
+		return false;
+	below = program;
+	for (unsigned int i = 0; i < BELOW_MAX; i++) {
+		if (!below.start ||
+		    !tasks_map_near(tasks, tgid, below.start - 1, time, false, &below))
+			return true;
+		if (data_kind_of(below.path) == DATA_NO_SYMBOL &&
+		    strcmp(below.path, program.path) != 0)
+			return false;
+	}
+	return false;
+}
+
 void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  struct data_place *out)
 {
@@ -177,7 +222,10 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		   data_kind_of(below.path) == DATA_NO_SYMBOL) {
 		find_variable(s, tgid, &below, addr, out); /* .bss, of which files have nothing */
 	}
-	if (is_unnamed(out->mapping)) {
+	if (is_unnamed(out->mapping) && is_small_heap(tasks, tgid, time, &map)) {
+		out->kind = DATA_HEAP;
+		out->mapping = "[heap]";
+	} else if (is_unnamed(out->mapping)) {
 		out->mapping = "[anon]";
 		name_stack(s, tgid, addr, time, &map, out);
 	}
