@@ -118,6 +118,22 @@ class Strata(unittest.TestCase):
         self.assertEqual(selected['ledger']['aggregated'], of_dram)
         self.assertEqual([s['labels']['src'] for s in selected['series']], ['dram'])
 
+    def test_replay_agrees(self):
+        """Both weigh samples by slices, whatever the number of windows."""
+        for slices in 2, 24, 47, 48, 77, 400:
+            file, _ = self.make(7, slices=slices)
+            rows = {r['labels']['src']: r for r in self.json('report', '--by', 'src', file)['rows']}
+            series = self.json('replay', '--by', 'src', file)['series']
+            self.assertEqual({s['labels']['src'] for s in series}, set(rows))
+            for src, row in rows.items():
+                mine = [s for s in series if s['labels']['src'] == src]
+                for key in 'samples', 'estimated_ops', 'miss_cycles':
+                    value = sum(s[key] or 0 for s in mine)
+                    self.assertLessEqual(abs(value - (row[key] or 0)), 1e-4 * value, (slices, src, key))
+                if len(mine) == 1:
+                    # a report knows the highest latency, counters its bucket
+                    self.assertEqual([mine[0][p] and min(mine[0][p], row['max']) for p in ('p50', 'p90', 'p99')], [row[p] for p in ('p50', 'p90', 'p99')])
+
     def test_pprof(self):
         path = os.path.join(self.dir.name, 'pprof.gz')
         self.out('report', '--pprof', path, self.file)

@@ -111,6 +111,23 @@ static inline void sim_sample(struct sim *s, enum sim_kind kind, double from, do
 	}
 }
 
+/* Give samples their weights, which are the same in all slices of a stratum: so are the periods. */
+static inline void sim_weigh(const struct strata_design *d, enum sim_kind kind,
+			     struct strata_sum *s)
+{
+	double weight[STRATUM_N] = {};
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		const enum stratum of = d->slice[k].of;
+
+		if (!(weight[of] > 0))
+			weight[of] = strata_slice_weight(d, k, kind == SIM_DRAM);
+		s->part[k] *= weight[of];
+	}
+	for (int of = 0; of < STRATUM_N; of++)
+		s->square[of] *= weight[of] * weight[of];
+}
+
 /* Sample the window in slices. */
 static inline void sim_strata(struct sim *s, struct strata_design *d,
 			      struct strata_sum sum[SIM_KINDS], struct sim_result *r)
@@ -167,7 +184,7 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 		sim_sample(s, kind, 0, SIM_WINDOW_S, SIM_TAGS_S, &one, &square);
 		r->one[kind] = one * each;
 		r->one_half[kind] = 1.96 * sqrt(square) * each;
-		strata_scale(&sum[kind], strata_weight(&d, kind == SIM_DRAM));
+		sim_weigh(&d, kind, &sum[kind]);
 		for (unsigned int k = 0; k < d.n; k++)
 			r->estimate[kind] += sum[kind].part[k];
 		r->known &= strata_interval(&d, &sum[kind], &r->low[kind], &r->high[kind]);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "counts/snapshot.h"
 #include "report/report.h"
 #include "strata_recording.h"
 
@@ -55,7 +56,6 @@ static void by_hand(void **state)
 							  { STRATUM_FULL, 2000, 20, 2, 100 },
 							  { STRATUM_MISS, 4000, 800, 1, 5 },
 						  } };
-	struct strata_design one = two;
 	/* tags of one period that are as good: 5000^2 / (1000 * 20 + 4000 * 5) */
 	const double good = 5000.0 * 5000 / 40000, all = 8000;
 
@@ -65,12 +65,6 @@ static void by_hand(void **state)
 	NEAR(strata_slice_weight(&two, 1, true), good / (30 + good) * all / 5000 * 20);
 	NEAR(strata_slice_weight(&two, 3, true), good / (30 + good) * all / 5000 * 5);
 	assert_true(strata_slice_weight(&two, 1, false) == 0);
-	/* with one period in each stratum it is the weight of intervals */
-	for (unsigned int k = 0; k < one.n; k++)
-		one.slice[k].period = 0;
-	for (unsigned int k = 0; k < one.n; k++)
-		NEAR(strata_slice_weight(&one, k, true), strata_weight(&one, true));
-	NEAR(strata_slice_weight(&one, 2, false), strata_weight(&one, false));
 }
 
 static void is_read(void **state)
@@ -141,6 +135,120 @@ static void is_cut(void **state)
 	t = make(4, 1, STRATUM_FULL, true, &truth);
 	assert_true(trace_weights_known(t));
 	trace_close(t);
+}
+
+/* --- hist combines slices when they end, readers when all are known: weights are the same */
+
+struct sums {
+	double ops[IBS_SRC_N], cycles[IBS_SRC_N];
+};
+
+/* A sample in the slice that goes on, and as a reader weighs it. */
+static void add_sample(const struct trace_sample *s, struct sums *reader, struct series *slice)
+{
+	const enum ibs_src src = ibs_op_src(s->op.cpu, s->op.reg);
+	const __u64 data3 = s->op.reg[IBS_OP_DATA3];
+	__u32 latency = 0;
+
+	reader->ops[src] += s->weight;
+	slice[src].src = src;
+	slice[src].samples++;
+	if (!ibs_op_metric_valid(IBS_METRIC_DC_MISS_LAT, SR_CAPS, data3))
+		return;
+	latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, data3);
+	reader->cycles[src] += latency * s->weight;
+	slice[src].valid++;
+	slice[src].sum += latency;
+	slice[src].buckets[ibs_lat_bucket(latency)]++;
+}
+
+/* As hist does at the end of a slice. */
+static void end_slice(struct stratified *s, const struct trace_event *ev, struct series *slice)
+{
+	struct group g = { .slot = 1 };
+	const struct snapshot one = {
+		.time_ns = ev->slice.end - ev->slice.start,
+		.pmu = { .cpus = 1, .ops = ev->slice.ops, .tagged = ev->slice.tags },
+		.groups = &g,
+		.n_groups = 1
+	};
+
+	g.series = slice;
+	g.n_series = IBS_SRC_N;
+	stratified_add(s, ev->slice.of, ev->slice.period, 1, &one);
+	for (int src = 0; src < IBS_SRC_N; src++) {
+		memset(slice[src].buckets, 0, IBS_LAT_BUCKETS * sizeof(*slice->buckets));
+		slice[src] = (struct series){ .buckets = slice[src].buckets };
+	}
+}
+
+/* The reader's weights are whole numbers. */
+static void compare_sums(const struct sums *reader, const struct snapshot *hist,
+			 unsigned int slices)
+{
+	for (size_t i = 0; i < hist->groups[0].n_series; i++) {
+		const struct series *s = &hist->groups[0].series[i];
+		const double ops = reader->ops[s->src], cycles = reader->cycles[s->src];
+		double buckets = 0;
+
+		for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+			buckets += s->strata->buckets[b];
+		if (fabs(s->ops - ops) > 1e-4 * ops || fabs(s->cycles - cycles) > 1e-4 * cycles ||
+		    buckets > 1.0001 * s->ops)
+			fail_msg("%u slices, %s: hist has %llu ops, %llu cycles, %.0f in buckets; "
+				 "a reader %.0f and %.0f",
+				 slices, src_name(s->src), (unsigned long long)s->ops,
+				 (unsigned long long)s->cycles, buckets, ops, cycles);
+	}
+}
+
+static void agree(unsigned int slices)
+{
+	__u64 buckets[IBS_SRC_N][IBS_LAT_BUCKETS] = {};
+	struct series slice[IBS_SRC_N] = {};
+	struct stratified *s = stratified_new(SR_REACH);
+	struct sums reader = {};
+	struct snapshot hist;
+	struct trace_event ev, last = {};
+	struct sr_truth truth;
+	struct err err;
+	struct trace *t = make(slices, slices, STRATUM_FULL, true, &truth);
+
+	for (int src = 0; src < IBS_SRC_N; src++)
+		slice[src].buckets = buckets[src];
+	while (trace_next(t, &ev, &err) > 0) {
+		if (ev.kind == TRACE_SAMPLE_OP)
+			add_sample(&ev.sample, &reader, slice);
+		if (ev.kind != TRACE_SLICE)
+			continue;
+		/* it comes with its beginning */
+		if (last.kind == TRACE_SLICE)
+			end_slice(s, &last, slice);
+		last = ev;
+	}
+	end_slice(s, &last, slice);
+	stratified_end(s, &hist);
+	compare_sums(&reader, &hist, slices);
+	snapshot_free(&hist);
+	stratified_free(s);
+	trace_close(t);
+}
+
+/* Less than a window, ends of windows, and so many that slices are merged. */
+static void hist_agrees(void **state)
+{
+	static const unsigned int slices[] = { 2,
+					       STRATA_WINDOW - 1,
+					       STRATA_WINDOW,
+					       2 * STRATA_WINDOW - 1,
+					       2 * STRATA_WINDOW,
+					       3 * STRATA_WINDOW + 5,
+					       STRATA_SLICES + 70,
+					       3 * STRATA_SLICES };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(slices) / sizeof(*slices); i++)
+		agree(slices[i]);
 }
 
 /* --- estimates of a report */
@@ -233,9 +341,8 @@ static void estimates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_hand),
-		cmocka_unit_test(is_read),
-		cmocka_unit_test(is_cut),
+		cmocka_unit_test(by_hand),   cmocka_unit_test(is_read),
+		cmocka_unit_test(is_cut),    cmocka_unit_test(hist_agrees),
 		cmocka_unit_test(estimates),
 	};
 

@@ -47,6 +47,8 @@ static struct ledger ledger(__u64 seen, bool exact)
 	return l;
 }
 
+static __u64 period = 100;
+
 /* Times that the event was enabled, of that on the PMU. */
 static unsigned int shared = 1;
 
@@ -63,7 +65,7 @@ static void add(struct stratified *s, enum stratum of, __u64 tags, struct group 
 					.groups = groups,
 					.n_groups = n };
 
-	stratified_add(s, of, &slice);
+	stratified_add(s, of, period, 1, &slice);
 }
 
 /* Two slices of each stratum; the slot of a group differs between them. */

@@ -163,8 +163,14 @@ struct stratified;
 struct stratified *stratified_new(__u32 reach);
 void stratified_free(struct stratified *s); /* accepts NULL */
 
-/* Add the samples of a slice: a difference of two snapshots of the sampler of that stratum. */
-void stratified_add(struct stratified *s, enum stratum of, const struct snapshot *slice);
+/**
+ * stratified_add() - add the samples of a slice
+ * @period: of the sampler in that slice
+ * @slices: more than 1 if these are samples of several slices of one stratum, period, and window (strata/strata.h)
+ * @slice:  a difference of two snapshots of the sampler of that stratum
+ */
+void stratified_add(struct stratified *s, enum stratum of, __u64 period, unsigned int slices,
+		    const struct snapshot *slice);
 
 /* True if the next slice makes the earlier ones twice as long. */
 bool stratified_is_full(const struct stratified *s);

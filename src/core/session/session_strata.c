@@ -161,7 +161,7 @@ static int add_slice(struct session_strata *x, enum stratum of, double end_s, st
 			ledger_residual(&slice.ledger));
 	if (stratified_is_full(x->window))
 		x->mean_s *= 2;
-	stratified_add(x->window, of, &slice);
+	stratified_add(x->window, of, sampler_period(sampler_of(x, of)), 1, &slice);
 	x->done = (struct session_slice){ .of = of,
 					  .start_ns = llround(x->since_s * 1e9),
 					  .end_ns = llround(end_s * 1e9),

@@ -6,9 +6,8 @@
 
 #define Z 1.959964 /* of 95 % */
 
-#define SLICES_OF_WINDOW 24
-#define SLICE_MIN_S	 0.05
-#define SLICE_MAX_S	 1.0
+#define SLICE_MIN_S 0.05
+#define SLICE_MAX_S 1.0
 
 /* Misses come in bursts, in which nearly each tag interrupts. */
 #define PERIOD_MIN 4096
@@ -34,18 +33,6 @@ unsigned int strata_slices(const struct strata_design *d, enum stratum of)
 	for (unsigned int k = 0; k < d->n; k++)
 		n += d->slice[k].of == of;
 	return n;
-}
-
-double strata_effective(const struct strata_design *d, bool reach)
-{
-	return strata_total(d, reach ? STRATUM_N : STRATUM_FULL).tags;
-}
-
-double strata_weight(const struct strata_design *d, bool reach)
-{
-	const double tags = strata_effective(d, reach);
-
-	return tags > 0 ? strata_total(d, STRATUM_N).ops / tags : 0;
 }
 
 /* Ops of a tag of a stratum in slices of one period; 0: none was tagged. */
@@ -85,18 +72,10 @@ double strata_slice_weight(const struct strata_design *d, unsigned int k, bool r
 	const struct strata_slice own = tagged(d, of), other = tagged(d, !of);
 	const double share = reach ? own.tags / (own.tags + other.tags) : of == STRATUM_FULL;
 
-	if (!(own.ops > 0))
+	if (!(own.ops > 0) || !((of == STRATUM_FULL ? own : other).ops > 0))
 		return 0;
 	return share * strata_total(d, STRATUM_N).ops / own.ops *
 	       ops_of_tag(d, of, d->slice[k].period);
-}
-
-void strata_scale(struct strata_sum *s, double weight)
-{
-	for (unsigned int k = 0; k < STRATA_SLICES; k++)
-		s->part[k] *= weight;
-	for (unsigned int i = 0; i < STRATUM_N; i++)
-		s->square[i] *= weight * weight;
 }
 
 void strata_add(struct strata_sum *to, const struct strata_sum *s)
@@ -134,8 +113,7 @@ static struct variance variance_of(const struct strata_design *d, const struct s
 	if (sum <= 0)
 		return (struct variance){ .known = true };
 	for (unsigned int k = 0; k < d->n; k++) {
-		/* a slice is as large as its number of tags: its period may be another one */
-		double rest = s->part[k] - sum * (d->slice[k].tags / whole.tags);
+		double rest = s->part[k] - sum * (d->slice[k].ops / whole.ops);
 
 		if (d->slice[k].of != of || d->slice[k].tags <= 0)
 			continue;
@@ -195,6 +173,7 @@ void strata_merge(struct strata_design *d, unsigned int into[STRATA_SLICES])
 	int open[STRATUM_N] = { -1, -1 };
 	unsigned int n = 0;
 
+	memset(into, 0, STRATA_SLICES * sizeof(*into));
 	for (unsigned int k = 0; k < d->n; k++) {
 		const struct strata_slice one = d->slice[k];
 		const int at = open[one.of];
@@ -227,7 +206,7 @@ double strata_slice_s(double interval_s)
 {
 	if (interval_s <= 0)
 		return SLICE_MAX_S;
-	return fmin(fmax(interval_s / SLICES_OF_WINDOW, SLICE_MIN_S), SLICE_MAX_S);
+	return fmin(fmax(interval_s / STRATA_WINDOW, SLICE_MIN_S), SLICE_MAX_S);
 }
 
 double strata_next_s(enum stratum of, double mean_s, double random)

@@ -7,6 +7,8 @@
  * reaches, all ops of the window divided by the tags of full slices; of the others, divided by the
  * tags of all slices. Tags come from counters that do not depend on which samples were taken, so
  * the estimates are unbiased.
+ *
+ * A window is STRATA_WINDOW slices, in order of time; the last one is those and the rest, of fewer.
  */
 #ifndef IBSCOPE_STRATA_H
 #define IBSCOPE_STRATA_H
@@ -21,7 +23,13 @@ static inline const char *stratum_name(unsigned int of)
 	return of == STRATUM_FULL ? "full" : of == STRATUM_MISS ? "miss" : "unknown";
 }
 
-/* Slices of a window; with more, neighbours of the same stratum are merged. */
+/*
+ * Slices whose samples are weighed together: as many as in an interval of hist. In fewer, chance decides how much each
+ * stratum saw; in more, the load changes.
+ */
+#define STRATA_WINDOW 24
+
+/* Slices of a design; with more, neighbours of the same stratum are merged. */
 #define STRATA_SLICES 128
 
 struct strata_slice {
@@ -31,7 +39,7 @@ struct strata_slice {
 	unsigned long long period; /* 0: the same in all slices of its stratum */
 };
 
-/* The slices of a window, which share nothing with what was sampled in them. */
+/* Slices, which share nothing with what was sampled in them. */
 struct strata_design {
 	unsigned int n;
 	struct strata_slice slice[STRATA_SLICES];
@@ -49,33 +57,24 @@ struct strata_slice strata_total(const struct strata_design *d, enum stratum of)
 unsigned int strata_slices(const struct strata_design *d, enum stratum of);
 
 /**
- * strata_weight() - ops that a sample stands for
- * @reach: it is of a kind that both strata sample
- *
- * Return: 0 if unknown, as no op was tagged.
- */
-double strata_weight(const struct strata_design *d, bool reach);
-
-/**
- * strata_slice_weight() - the same of a sample of slice @k
+ * strata_slice_weight() - ops that a sample of slice @k represents
+ * @d:     a window
+ * @reach: the sample is of a kind that both strata take
  *
  * If the periods of a stratum's slices differ, the weight follows from slices of the same period: slices of a
- * short period, which come when misses are rare, would otherwise count too much. With one period it is
- * strata_weight().
+ * short period, which come when misses are rare, would otherwise count too much.
+ *
+ * Return: 0 if unknown, as no op was tagged in the slice or in full slices: without those, nothing is known of
+ * ops that the filter drops, and a sum would lack them.
  */
 double strata_slice_weight(const struct strata_design *d, unsigned int k, bool reach);
-
-/* Number of samples of one stratum that would be as good as those of both. */
-double strata_effective(const struct strata_design *d, bool reach);
-
-/* Multiply with a weight. */
-void strata_scale(struct strata_sum *s, double weight);
 
 void strata_add(struct strata_sum *to, const struct strata_sum *s);
 
 /**
- * strata_interval() - where the sum of the whole window lies, with 95 % confidence
- * @s: scaled with its weights
+ * strata_interval() - where a sum over all slices lies, with 95 % confidence
+ * @d: one window, or several
+ * @s: with the weights of its samples
  *
  * The variance has two parts: that of sampling with given rates, and that of slices, whose rates
  * stand for the time of the other stratum.

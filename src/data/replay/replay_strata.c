@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "replay_strata.h"
 
-/* More slices are read in steps, each of both strata. */
-#define STEPS (STRATA_SLICES / STRATUM_N)
-
 struct replay_strata {
 	const struct trace_info *info;
 	const struct trace_slice *slice;
-	size_t n, steps, step; /* slices; steps, and the one that goes on */
+	size_t n, at;	     /* slices, and the first one that goes on */
+	unsigned int joined; /* slices of a stratum that are read at once: each costs a snapshot */
 	struct engine *engine[STRATUM_N];
-	struct snapshot last[STRATUM_N]; /* at the end of the last step */
+	struct snapshot last[STRATUM_N];    /* at the end of the last slice that was read */
+	struct strata_slice sum[STRATUM_N]; /* of slices since then */
+	unsigned int slices[STRATUM_N];
 	__u64 period[STRATUM_N];
 	struct stratified *window; /* NULL: ended, with this: */
 	struct ledger ledger;
@@ -24,7 +24,7 @@ struct replay_strata *replay_strata_new(const struct trace *t)
 	x = xcalloc(1, sizeof(*x));
 	x->info = trace_info(t);
 	x->slice = trace_slices(t, &x->n);
-	x->steps = x->n <= STRATA_SLICES ? x->n : STEPS;
+	x->joined = x->n <= STRATA_SLICES ? 1 : STRATUM_N * x->n / STRATA_SLICES;
 	x->window = stratified_new(x->info->pmu[STRATUM_FULL].reach);
 	return x;
 }
@@ -45,16 +45,10 @@ struct engine **replay_strata_engine(struct replay_strata *x, const struct trace
 	return &x->engine[s->pmu == STRATUM_MISS ? STRATUM_MISS : STRATUM_FULL];
 }
 
-/* The first slice of a step. */
-static size_t first_of(const struct replay_strata *x, size_t step)
+/* Read the samples of a stratum since the last call, which are those of x->sum. */
+static int add_samples(struct replay_strata *x, enum stratum of, struct err *err)
 {
-	return step * x->n / x->steps;
-}
-
-/* Samples of a stratum since the last step that had one of its slices. */
-static int add_samples(struct replay_strata *x, enum stratum of, const struct strata_slice *sum,
-		       struct err *err)
-{
+	const struct strata_slice *sum = &x->sum[of];
 	struct snapshot now = {}, slice;
 	int ret = x->engine[of] ? engine_snapshot(x->engine[of], &now, err) : 0;
 
@@ -66,28 +60,52 @@ static int add_samples(struct replay_strata *x, enum stratum of, const struct st
 	slice.pmu.ops = sum->ops;
 	slice.pmu.tagged = sum->tags;
 	slice.time_ns = sum->seconds * 1e9;
-	stratified_add(x->window, of, &slice);
+	stratified_add(x->window, of, sum->period, x->slices[of], &slice);
 	snapshot_free(&slice);
+	x->sum[of] = (struct strata_slice){};
+	x->slices[of] = 0;
 	return 0;
 }
 
-static int end_step(struct replay_strata *x, struct err *err)
+static size_t window_of(const struct replay_strata *x, size_t i)
 {
-	struct strata_slice sum[STRATUM_N] = {};
-	int ret = 0;
+	const size_t windows = x->n / STRATA_WINDOW ?: 1, window = i / STRATA_WINDOW;
 
-	for (size_t i = first_of(x, x->step); i < first_of(x, x->step + 1); i++) {
-		const struct strata_slice *s = &x->slice[i].counts;
+	return window < windows ? window : windows - 1;
+}
 
-		sum[s->of].ops += s->ops;
-		sum[s->of].tags += s->tags;
-		sum[s->of].seconds += s->seconds;
-	}
-	for (enum stratum of = 0; !ret && of < STRATUM_N; of++)
-		if (sum[of].seconds > 0)
-			ret = add_samples(x, of, &sum[of], err);
-	x->step++;
-	return ret;
+/* May slice @i be read together with the next one of its stratum? */
+static bool joins_next(const struct replay_strata *x, size_t i)
+{
+	const struct strata_slice *s = &x->slice[i].counts;
+	size_t next = i + 1;
+
+	while (next < x->n && x->slice[next].counts.of != s->of)
+		next++;
+	return next < x->n && x->slice[next].counts.period == s->period &&
+	       window_of(x, next) == window_of(x, i);
+}
+
+static int end_slice(struct replay_strata *x, struct err *err)
+{
+	const struct strata_slice *s = &x->slice[x->at].counts;
+	struct strata_slice *sum = &x->sum[s->of];
+	const bool joins = ++x->slices[s->of] < x->joined && joins_next(x, x->at);
+
+	x->at++;
+	sum->ops += s->ops;
+	sum->tags += s->tags;
+	sum->seconds += s->seconds;
+	sum->period = s->period;
+	return joins ? 0 : add_samples(x, s->of, err);
+}
+
+/* The time of the last sample of the slice that goes on: one may come late, while the other stratum samples. */
+static __u64 last_time(const struct replay_strata *x)
+{
+	const struct trace_slice *s = &x->slice[x->at];
+
+	return s[0].counts.of != s[1].counts.of ? s[1].end : s[0].end;
 }
 
 int replay_strata_until(struct replay_strata *x, __u64 time, struct err *err)
@@ -95,8 +113,8 @@ int replay_strata_until(struct replay_strata *x, __u64 time, struct err *err)
 	int ret = 0;
 
 	/* what comes after the last slice counts as part of it */
-	while (!ret && x->step + 1 < x->steps && x->slice[first_of(x, x->step + 1) - 1].end < time)
-		ret = end_step(x, err);
+	while (!ret && x->at + 1 < x->n && last_time(x) < time)
+		ret = end_slice(x, err);
 	return ret;
 }
 
@@ -108,8 +126,8 @@ int replay_strata_end(struct replay_strata *x, struct snapshot *out, struct err 
 		*out = (struct snapshot){ .ledger = x->ledger };
 		return 0;
 	}
-	while (!ret && x->step < x->steps)
-		ret = end_step(x, err);
+	while (!ret && x->at < x->n)
+		ret = end_slice(x, err);
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < x->n; i++)

@@ -5,13 +5,7 @@
 
 #include <stdlib.h>
 
-/*
- * Slices whose samples are weighed together: as many as hist has in an interval of a second. In fewer, chance decides how
- * much each stratum saw; in more, the load changes.
- */
-#define WINDOW_SLICES 24
-
-_Static_assert(2 * WINDOW_SLICES <= STRATA_SLICES, "a window has up to twice as many slices");
+_Static_assert(2 * STRATA_WINDOW <= STRATA_SLICES, "a window has up to twice as many slices");
 
 void trace_weights_add(struct trace_weights *w, const struct trace_slice *slice)
 {
@@ -25,7 +19,6 @@ static void weigh(struct trace_weights *w, size_t from, size_t to, struct strata
 	d->n = to - from;
 	for (size_t i = from; i < to; i++)
 		d->slice[i - from] = w->slice[i].counts;
-	/* if nothing is known of ops that the filter drops, a sum would lack them */
 	if (!(strata_total(d, STRATUM_FULL).tags > 0))
 		return;
 	for (size_t i = from; i < to; i++) {
@@ -45,14 +38,15 @@ static int compare_slices(const void *a, const void *b)
 
 void trace_weights_end(struct trace_weights *w)
 {
-	const size_t windows = w->n / WINDOW_SLICES ?: 1;
+	const size_t windows = w->n / STRATA_WINDOW ?: 1;
 
 	if (!w->n)
 		return;
 	qsort(w->slice, w->n, sizeof(*w->slice), compare_slices);
 	w->window = xcalloc(windows, sizeof(*w->window));
 	for (size_t i = 0; i < windows; i++)
-		weigh(w, i * w->n / windows, (i + 1) * w->n / windows, &w->window[i]);
+		weigh(w, i * STRATA_WINDOW, i + 1 < windows ? (i + 1) * STRATA_WINDOW : w->n,
+		      &w->window[i]);
 }
 
 void trace_weights_free(struct trace_weights *w)
