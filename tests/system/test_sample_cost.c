@@ -124,6 +124,8 @@ static void test_clock(void **state)
 	print_message("%.0f +- %.0f ns, %llu samples\n", cost.ns, cost.spread_ns, cost.samples);
 	assert_true(cost.ns > 100 && cost.ns < 100000);
 	assert_true(cost.spread_ns < cost.ns);
+	/* of the clock, a ns is counted in a ns, and a sample takes some of it */
+	assert_true(cost.per_ns > 0.8 && cost.per_ns < 3);
 	assert_in_range(cost.samples, 20, 12000); /* few of them where others run, too */
 }
 

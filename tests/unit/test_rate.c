@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Which periods are too short, and what to use instead. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "perf/sample_cost.h"
 #include "session/session.h"
 
 #define SECOND 1000000000ull
@@ -125,12 +127,55 @@ static void test_unknown(void **state)
 	assert_true(sampling_rate_warning(&s, 1008, true, text, sizeof(text)));
 }
 
+/* Before sampling: what a sample costs, and how many a busy CPU takes. */
+static void test_refused(void **state)
+{
+	const struct sample_cost cheap = { .ns = 500, .per_ns = 2 },
+				 dear = { .ns = 2900, .per_ns = 2 };
+	const struct sample_cost idle = { .ns = 100 };
+	struct err err = { "" };
+
+	(void)state;
+	/* a quarter: the ops between two samples take three times the cost of one */
+	assert_int_equal(sampling_rate_check(&cheap, 3008, 0, &err), 0);
+	assert_int_equal(sampling_rate_check(&cheap, 2992, 0, &err), -ERANGE);
+	assert_int_equal(sampling_rate_check(&dear, 17408, 0, &err), 0);
+	assert_int_equal(sampling_rate_check(&dear, 1008, 0, &err), -ERANGE);
+	assert_string_equal(
+		err.text,
+		"-c: with a period of 1,008, samples take 85% of a busy CPU's time, at 2900 ns "
+		"each, as measured on this machine, and processors lose samples that come so fast: "
+		"use -c 17408 or more, or add --any-period to sample nevertheless");
+	/* what cannot be measured is as published */
+	assert_int_equal(sampling_rate_check(NULL, 19984, 0, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "at 2900 ns each, as published"));
+	assert_non_null(strstr(err.text, "use -c 26112 or more"));
+	assert_int_equal(sampling_rate_check(NULL, 26112, 0, &err), 0);
+	assert_int_equal(sampling_rate_check(&idle, 26112, 0, &err), 0);
+	assert_int_equal(sampling_rate_check(&idle, 19984, 0, &err), -ERANGE);
+}
+
+static void test_refused_frequency(void **state)
+{
+	const struct sample_cost cheap = { .ns = 500, .per_ns = 2 };
+	struct err err = { "" };
+
+	(void)state;
+	assert_int_equal(sampling_rate_check(NULL, 0, 86206, &err), 0);
+	assert_int_equal(sampling_rate_check(NULL, 0, 86207, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "-F: 86,207 samples a second take 25% of a CPU's time"));
+	assert_non_null(strstr(err.text, "use -F 86206 or less, or add --any-period"));
+	assert_int_equal(sampling_rate_check(&cheap, 0, 500000, &err), 0);
+	assert_int_equal(sampling_rate_check(&cheap, 0, 500001, &err), -ERANGE);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cost),
-					    cmocka_unit_test(test_delivery),
-					    cmocka_unit_test(test_tags),
-					    cmocka_unit_test(test_unknown) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cost),	cmocka_unit_test(test_delivery),
+		cmocka_unit_test(test_tags),	cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_refused_frequency)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,16 +59,34 @@ def check_cost(g):
     return '%.0f ns, %d samples' % (ns, seen)
 
 
+def check_refused(g, name, period):
+    """The cost of a sample is measured: the time that the rig adds, with interrupt and driver. Nothing was sampled."""
+    err = g.read(name + '.err')
+    said = re.search(r'-c: with a period of [\d,]+, samples take (\d+)% of a busy CPU\'s time, at (\d+) ns each, as measured '
+                     r'on this machine, .*: use -c (\d+) or more, or add --any-period', err)
+    need(said and g.status(name) == 2 and not g.read(name + '.out'), '%s %s' % (g.status(name), err))
+    share, ns, fits = map(int, said.groups())
+    need(SAMPLE_NS + 1000 < ns < SAMPLE_NS + 4000, ns)
+    # two ops a nanosecond, of which it sees nine in ten: at the period of the measurement, one sample in ten is lost
+    need(abs(share - 100 * ns / (ns + period / 1.78)) < 3 and abs(fits - 3 * 1.78 * ns) < ns / 2, said[0])
+    need(not g.samples(period)[0], 'sampled before it was refused')
+    return said[0]
+
+
 def scenario(g):
     g.env = KNOBS
+    for about in 1000, 10000:
+        period, name = g.new_period(about), 'refused-%d' % about
+        g.do('run %s ibscope hist --json %s 1 1 -- %s' % (name, EVENT % period, LOAD))
+        g.check('hist -c %d: refused for its cost' % period, check_refused, g, name, period)
     for about, what, least in (1000, LOST, 3000), (10000, LOST, 1000), (20000, COST, 500), (100000, None, 200):
         period, name = g.new_period(about), 'collapse-%d' % about
         g.do('run %s ibscope hist --json --plan sched %s %s 10 1 -- %s' % (
-            name, '--core-counters' * (about > 10000), EVENT % period, LOAD))
+            name, '--core-counters' if about > 10000 else '--any-period', EVENT % period, LOAD))
         g.check('hist -c %d' % period, check_hist, g, name, period, what, least)
-    g.do('run collapse-record ibscope record --plan sched %s -o $O/collapse.data -- %s' % (EVENT % g.new_period(1000), LOAD))
+    g.do('run collapse-record ibscope record --any-period --plan sched %s -o $O/collapse.data -- %s' % (EVENT % g.new_period(1000), LOAD))
     g.check('record: a period that few samples survive', lambda: said(g, 'collapse-record', LOST))
-    g.do('work -loop 30000000 & run collapse-top ibscope top --once --own --size 160x24 %s' % (EVENT % g.new_period(1000)))
+    g.do('work -loop 30000000 & run collapse-top ibscope top --any-period --once --own --size 160x24 %s' % (EVENT % g.new_period(1000)))
     g.check('top: the same', check_top, g)
     g.do('wait; run collapse-alone ' + LOAD)
     g.check('what a sample takes', check_cost, g)

@@ -65,6 +65,7 @@ struct sampling_opts {
 	enum strata_option strata;
 	bool strata_counters; /* of both in one set of counters: see sampler_turn() */
 	bool core_counters;   /* count tagged ops even if no estimate needs it */
+	bool any_period;      /* do not refuse one that costs too much: sampling_rate_check() */
 	char **argv;	      /* the command after "--"; NULL: none */
 	const __u32 *ranks;   /* commands of other ranks of an MPI job, measured as well */
 	size_t n_ranks;
@@ -244,6 +245,18 @@ const char *session_cgroup_name(void *arg, __u64 id, enum label l);
 
 /* Warn if groups had to be counted together. Return: whether. */
 bool sampling_warn_other(const struct snapshot *interval);
+
+struct sample_cost;
+
+/**
+ * sampling_rate_check() - refuse a period or frequency if samples would take more than a quarter of a busy CPU's time
+ * @measured: NULL: it cannot be measured, so that published figures have to do
+ * @period:   0: @freq samples a second are taken, unless that is 0, too
+ *
+ * Return: 0, or -ERANGE with @err, which names one that fits.
+ */
+int sampling_rate_check(const struct sample_cost *measured, __u64 period, __u64 freq,
+			struct err *err);
 
 /**
  * sampling_rate_warning() - say if samples of an interval are too many, or are not delivered

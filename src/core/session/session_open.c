@@ -113,7 +113,8 @@ int session_open(struct session *s, const struct sampling_opts *o, struct err *e
 		return ret;
 	for_each_event (e, s)
 		give_notice(s, e);
-	ret = session_prepare_command(s, err);
+	ret = session_check_rate(s, err);
+	ret = ret ?: session_prepare_command(s, err);
 	ret = ret ?: session_open_tree(s, err);
 	if (!ret)
 		session_select_command(s);

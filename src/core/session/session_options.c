@@ -216,6 +216,10 @@ const struct option_row sampling_options[] = {
 	  "count tagged ops with counters of the core even if no estimate needs them, to report "
 	  "what was tagged and not delivered",
 	  OPTION_FLAG(struct sampling_opts, core_counters) },
+	{ "any-period", 0, NULL,
+	  "sample even with a period or frequency at which samples take more than a quarter of a "
+	  "busy CPU's time",
+	  OPTION_FLAG(struct sampling_opts, any_period) },
 	{ "cgroup-hierarchy", 0, "NAME",
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
 	  OPTION_TEXT(struct sampling_opts, hierarchy) },

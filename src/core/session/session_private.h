@@ -29,6 +29,14 @@ struct hierarchy {
 /* True if processors may not deliver all samples of it. */
 bool period_is_short(__u64 period);
 
+struct session;
+
+/*
+ * Refuse a short period or a high frequency whose samples would take too much of a busy CPU's time, by
+ * their cost, which is measured. Nothing may sample yet.
+ */
+int session_check_rate(struct session *s, struct err *err);
+
 struct session {
 	struct setup *setup; /* NULL: not open */
 	struct running running[SESSION_EVENTS];

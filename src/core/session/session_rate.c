@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Periods that are too short, by what an interval shows. */
+/* Periods that are too short, by what a sample costs and by what an interval shows. */
 #include "session_private.h"
 
 #include "base/text.h"
+#include "perf/sample_cost.h"
 
+#include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 /*
@@ -16,7 +19,10 @@
 #define SHORT_PERIOD 20000
 #define GOOD_PERIOD  100000
 
-#define SHARE_MAX 0.1 /* of the CPUs' time, or of the samples */
+#define SHARE_MAX 0.1  /* of the CPUs' time, or of the samples */
+#define REFUSED	  0.25 /* of the time of a busy CPU */
+#define BUSY_NS	  3.0  /* ops that a busy CPU retires in a ns, if that cannot be measured */
+#define MEASURE_S 0.4
 #define LEAST	  100 /* samples that say something about delivery */
 #define CPU_EDGES \
 	2 /* tags that each CPU may have without a sample when sampling starts and stops */
@@ -81,6 +87,86 @@ static bool unknown_warning(const struct snapshot *interval, __u64 period, char 
 		 TEXT_COUNT(period), TEXT_COUNT(GOOD_PERIOD));
 	return true;
 }
+
+/* --- before sampling --- */
+
+int sampling_rate_check(const struct sample_cost *measured, __u64 period, __u64 freq,
+			struct err *err)
+{
+	const bool known = measured && measured->per_ns > 0;
+	const double ns = known ? measured->ns : SAMPLE_NS;
+	const double per_ns = known ? measured->per_ns : BUSY_NS;
+	const double each_ns = period / per_ns;
+	const double share = freq ? freq * ns / 1e9 : ns / (ns + each_ns);
+	char where[80], fits[80];
+
+	if (share <= REFUSED)
+		return 0;
+	snprintf(where, sizeof(where),
+		 known ? "as measured on this machine"
+		       : "as published; it cannot be measured here");
+	if (freq) {
+		snprintf(fits, sizeof(fits), "-F %.0f or less", floor(REFUSED / ns * 1e9));
+		return err_set(err, -ERANGE,
+			       "-F: %s samples a second take %.0f%% of a CPU's time, at %.0f ns "
+			       "each, %s: use %s, or add --any-period to sample nevertheless",
+			       TEXT_COUNT(freq), 100 * fmin(share, 1), ns, where, fits);
+	}
+	snprintf(fits, sizeof(fits), "-c %.0f or more",
+		 ceil((1 / REFUSED - 1) * ns * per_ns / 16) * 16);
+	return err_set(err, -ERANGE,
+		       "-c: with a period of %s, samples take %.0f%% of a busy CPU's time, at %.0f "
+		       "ns each, %s, and processors lose samples that come so fast: use %s, or add "
+		       "--any-period to sample nevertheless",
+		       TEXT_COUNT(period), 100 * share, ns, where, fits);
+}
+
+/* Is it worth a measurement? Where filters decide how many samples come, nobody knows before. */
+static bool must_check(const struct session *s, const struct session_event *e)
+{
+	const struct perf_event_attr *attr = &e->opts.attr;
+
+	/* a collector's governor looks after its period */
+	if (s->setup->options.any_period || e->info.simulated || e->opts.pins ||
+	    e->opts.filter == EVENT_FILTER_HARDWARE)
+		return false;
+	return attr->freq ? attr->sample_freq * SAMPLE_NS > REFUSED * 1e9
+			  : period_is_short(attr->sample_period);
+}
+
+/* Prefer the current CPU. */
+static unsigned int measured_cpu(const struct setup *s)
+{
+	const int here = sched_getcpu();
+
+	for (size_t i = 0; i < s->event[0].opts.n_cpus; i++)
+		if ((int)s->cpus[i] == here)
+			return here;
+	return s->cpus[0];
+}
+
+int session_check_rate(struct session *s, struct err *err)
+{
+	for_each_event (e, s) {
+		const struct perf_event_attr *attr = &e->opts.attr;
+		struct sample_cost cost = {};
+		struct err why = { "" };
+		int ret;
+
+		if (!must_check(s, e))
+			continue;
+		ret = sample_cost_floor(attr, measured_cpu(s->setup), MEASURE_S, &cost, &why);
+		if (ret)
+			log_debug("the cost of a sample cannot be measured: %s", why.text);
+		ret = sampling_rate_check(ret ? NULL : &cost, attr->freq ? 0 : attr->sample_period,
+					  attr->freq ? attr->sample_freq : 0, err);
+		if (ret)
+			return usage_error(&s->usage, ret);
+	}
+	return 0;
+}
+
+/* --- what an interval shows --- */
 
 bool sampling_rate_warning(const struct snapshot *interval, __u64 period, bool filtered, char *text,
 			   size_t size)

@@ -170,6 +170,7 @@ static void compare(struct work *w, size_t i)
 	*ns = *share * on->ns / on->samples;
 	out->sampled_rounds++;
 	out->samples += on->samples;
+	out->sampled_ns += on->ns;
 }
 
 /* Alternate directions, so that drift cancels out. */

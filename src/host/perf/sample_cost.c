@@ -109,7 +109,12 @@ int sample_cost_measure(const struct perf_event_attr *attr, int prog_fd, unsigne
 	sample_event_close(ev);
 	if (ret)
 		return ret;
-	*out = (struct sample_cost){ loss.ns, loss.ns_spread, loss.samples };
+	*out = (struct sample_cost){ .ns = loss.ns,
+				     .spread_ns = loss.ns_spread,
+				     .samples = loss.samples };
+	if (loss.sampled_ns > loss.samples * loss.ns)
+		out->per_ns = loss.samples * (double)attr->sample_period /
+			      (loss.sampled_ns - loss.samples * loss.ns);
 	if (!loss.sampled_rounds)
 		return err_set(err, -EAGAIN,
 			       "cpu %u: fewer than %d rounds of the busy loop had samples; sample "

@@ -15,6 +15,8 @@ struct sample_cost {
 	double ns;	  /* median of rounds */
 	double spread_ns; /* standard error of it */
 	__u64 samples;	  /* measured */
+	/* what the event counts, in a ns that this CPU is busy and takes no sample */
+	double per_ns;
 };
 
 /**
@@ -87,8 +89,9 @@ struct loop_loss {
 	double share_spread;
 	/* Per sample, in ns; valid if sampled_rounds is not 0. */
 	double ns, ns_spread;
-	__u64 samples; /* measured */
-	double on_s;   /* total time it was on, including other processes' time */
+	__u64 samples;	   /* measured */
+	double sampled_ns; /* the time in which they were taken */
+	double on_s;	   /* total time it was on, including other processes' time */
 	unsigned int rounds, sampled_rounds;
 };
 
