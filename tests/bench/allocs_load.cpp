@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs that allocate in different ways: allocs_load KIND. Prints the CPU time that it took, in seconds, without its
- * begin and end.
+ * Programs that allocate in different ways: allocs_load KIND [DIVISOR]. Prints the CPU time that it took, in seconds,
+ * without its begin and end. DIVISOR: that part of the work; 0: none.
  */
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +14,13 @@
 #include <vector>
 
 static unsigned int state = 1;
+static int divisor = 1;
+
+/* Of @all rounds, those to do. */
+static int rounds(int all)
+{
+	return divisor ? all / divisor : 0;
+}
 
 static unsigned int draw(unsigned int n)
 {
@@ -25,8 +32,9 @@ static unsigned int draw(unsigned int n)
 static void names()
 {
 	std::map<std::string, std::vector<int>> table;
+	const int n = rounds(700000);
 
-	for (int i = 0; i < 700000; i++) {
+	for (int i = 0; i < n; i++) {
 		std::string key(20 + draw(60), 'x');
 
 		std::snprintf(&key[0], key.size(), "name %u", draw(20000));
@@ -62,20 +70,22 @@ static long sum(const Node *n)
 
 static void trees()
 {
+	const int n = rounds(150);
 	long all = 0;
 
-	for (int i = 0; i < 150; i++)
+	for (int i = 0; i < n; i++)
 		all += sum(build(15).get());
-	if (!all)
+	if (n && !all)
 		std::abort();
 }
 
 /* Buffers of 4 to 128 KiB, each of which is noted, written and read once. */
 static void buffers()
 {
+	const int n = rounds(100000);
 	long all = 0;
 
-	for (int i = 0; i < 100000; i++) {
+	for (int i = 0; i < n; i++) {
 		std::vector<int> v((4096 + draw(124 * 1024)) / sizeof(int), i);
 
 		for (int x : v)
@@ -88,7 +98,9 @@ static void buffers()
 /* Nothing but malloc and free of one small size: the most that the library can cost. */
 static void pairs()
 {
-	for (int i = 0; i < 30000000; i++) {
+	const int n = rounds(30000000);
+
+	for (int i = 0; i < n; i++) {
 		void *volatile p = std::malloc(64);
 
 		std::free(p);
@@ -98,7 +110,7 @@ static void pairs()
 /* No allocations but one. */
 static void sorting()
 {
-	std::vector<unsigned int> v(4000000);
+	std::vector<unsigned int> v(rounds(4000000));
 
 	for (auto &x : v)
 		x = draw(1u << 24);
@@ -125,6 +137,8 @@ int main(int argc, char **argv)
 		      { "sorting", sorting } };
 	const double begin = cpu_seconds();
 
+	if (argc > 2)
+		divisor = std::atoi(argv[2]);
 	for (auto &k : kinds)
 		if (argc > 1 && !std::strcmp(k.name, argv[1])) {
 			k.run();
