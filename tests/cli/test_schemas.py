@@ -65,7 +65,7 @@ OTHERS = [
 # only a running sampler prints them, and these members of the others: tests/system/test_schemas_live.py and test_neighbours_resctrl.py;
 # no processor has op_data4
 LIVE = {'ctl-status', 'ctl-ledger', 'doctor', 'doctor-cost', 'doctor-verify', 'exporter-snapshot', 'exporter-history'}
-LIVE_MEMBERS = {'dump: op_data4', 'hist: end', 'hist: counted_since', 'c2c: hot', *(f'c2c: {x}' for x in ('feed', 'fed', 'kept', 'lack', 'replaced', 'cpus')),
+LIVE_MEMBERS = {'dump: op_data4', 'diff: a_edges', 'diff: b_edges', 'hist: end', 'hist: counted_since', 'c2c: hot', *(f'c2c: {x}' for x in ('feed', 'fed', 'kept', 'lack', 'replaced', 'cpus')),
                 *(f'neighbours: {x}' for x in ('resctrl', 'groups', 'owned', 'total', 'local', 'occupancy', 'mean', 'peak', 'readings')),
                 *schemas.STRATA}
 

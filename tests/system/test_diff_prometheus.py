@@ -21,6 +21,9 @@ PERIOD = 100_000
 USUAL = {'near': (40, 60), 'dram': (20, 400), 'remote': (10, 700)}
 SAMPLES = 1000
 LATENCY = 'ibscope_load_miss_latency_cycles'
+EDGES = 32, 64, 128, 192, 256, 384, 512, 640, 768, 1024, 1536, 2048     # those of --detail medium up to here
+SLOW = .1, 3    # this share of dram takes so many times the mean; the 99th percentile is one of them
+SIMULATED_FROM = 9700
 
 
 def changed(container, hour):
@@ -33,8 +36,10 @@ def changed(container, hour):
 
 
 def series(rnd):
-    """OpenMetrics of HOURS hours, a sample each STEP_S; the collector starts again in the third."""
+    """OpenMetrics of HOURS hours, a sample each STEP_S; the collector starts again in the third, and simulates at last."""
     out = {f'{LATENCY}': [], 'ibscope_samples': [], 'ibscope_estimated_ops': []}
+    out['ibscope_simulated'] = [f'ibscope_simulated{{instance="host:9950"}} {int(at >= SIMULATED_FROM)} {START + at}'
+                                for at in range(0, HOURS * 3600, STEP_S)]
     for container in ('db', 'web', 'idle'):
         labels = f'container="{container}",instance="host:9950"' + (',namespace="shop",pod="db-1"' if container == 'db' else '')
         total = {}
@@ -49,17 +54,25 @@ def series(rnd):
                 k = sum(rnd.random() < .5 for _ in range(int(2 * often * scale)))
                 total[src] = total.get(src, 0) + k
                 total[src, 'sum'] = total.get((src, 'sum'), 0) + int(k * rnd.gauss(cycles, cycles * .3 / max(k, 1) ** .5))
+                share, times = SLOW if src == 'dram' else (0, 1)
+                slow = int(k * share)
+                for n_of, of in (slow, cycles * times), (k - slow, cycles * (1 - share * times) / (1 - share)):
+                    for le in EDGES:
+                        total[src, le] = total.get((src, le), 0) + (n_of if of <= le else 0)
             when = f'{START + at}'
             out['ibscope_samples'].append(f'ibscope_samples_total{{{labels},op="load"}} {total["n"]} {when}')
             out['ibscope_estimated_ops'].append(f'ibscope_estimated_ops_total{{{labels},op="load"}} {total["n"] * PERIOD} {when}')
             for src in USUAL:
                 for name, v in (('sum', total[src, 'sum']), ('count', total[src])):
                     out[LATENCY].append(f'{LATENCY}_{name}{{{labels},src="{src}"}} {v} {when}')
+                for le in EDGES:
+                    out[LATENCY].append(f'{LATENCY}_bucket{{{labels},src="{src}",le="{le}"}} {total[src, le]} {when}')
                 out[LATENCY].append(f'{LATENCY}_bucket{{{labels},src="{src}",le="+Inf"}} {total[src]} {when}')
     text = ''
     for name, lines in out.items():
         lines.sort(key=lambda x: (x.rsplit(' ', 2)[0].split('{')[1], x.split('{')[0], int(x.rsplit(' ', 1)[1])))
-        text += f'# TYPE {name} {"histogram" if name == LATENCY else "counter"}\n' + '\n'.join(lines) + '\n'
+        kind = {LATENCY: 'histogram', 'ibscope_simulated': 'gauge'}.get(name, 'counter')
+        text += f'# TYPE {name} {kind}\n' + '\n'.join(lines) + '\n'
     return text + '# EOF\n'
 
 
@@ -113,13 +126,39 @@ class DiffPrometheus(unittest.TestCase):
                     self.assertEqual(found[:1], [want] if want else [])
                     self.assertEqual(where, [container] if container else [])
                     self.assertAlmostEqual(got['a']['value'], sum(n * c for n, c in USUAL.values()) / SAMPLES, delta=2)
-                    self.assertIsNone(got['p99'])
+                    self.assertEqual((got['a']['simulated'], got['b']['simulated']), (False, False))
+                    self.check_p99(got['p99'], 600 if container == 'db' else 400)
             text = self.diff(url, '--at', '2023-11-14T22:40:00Z', '--at', '2023-11-15T00:10:00Z', '--match', 'container="db"')
             self.assertIn('until 2023-11-14T22:40:00Z', text)
             self.assertIn('dram answered more slowly', text)
+            self.assertRegex(text, r'\n  in buckets: 1,024 to 1,536 (→|->) 1,536 to 2,048 cycles\n')
+            self.assertRegex(text, r'\n +\+\d+ points  dram slower\n')
             self.ask_why(url)
+            self.ask_simulated(url)
             self.assertIn('no series of', self.diff(url, '--at', '0600', '--at', '1200', status=1))
             self.assertIn('parse error', self.diff(url, '--at', '-1h', '--at', '-2h', '--match', 'x=', status=1))
+
+    def check_p99(self, got, cycles):
+        """The true one of both sides is within its edges, the change within its interval, and a finding if it cannot be zero."""
+        for side, truth in ('a', 400 * SLOW[1]), ('b', cycles * SLOW[1]):
+            low, high = got[side + '_edges']
+            self.assertTrue(low < truth <= high and low <= got[side] <= high, (side, got))
+        change = got['change']
+        self.assertTrue(change['low'] <= (cycles - 400) * SLOW[1] <= change['high'], change)
+        self.assertEqual(change['finding'], cycles != 400)
+        self.assertAlmostEqual(sum(f['change']['change'] for f in got['factors']), change['change'], places=5)
+        self.assertEqual([(f['factor'], f['cause']) for f in got['factors'] if f['change']['finding']],
+                         [('latency', 'dram')] if cycles != 400 else [])
+
+    def ask_simulated(self, url):
+        """Which only a series of the exporter knows, without the labels of containers."""
+        at = ['--at', str(START + 10100), '--at', str(START + 10500), '--window', '5m', '--match', 'container="db"']
+        self.assertEqual(self.diff(url, *at).count('SIMULATED'), 2)
+        got = json.loads(self.diff(url, *at, '--json'))
+        self.assertEqual((got['a']['simulated'], got['b']['simulated']), (True, True))
+        self.assertIn("simulated is 'no' in A and 'yes' in B", self.diff(url, '--at', str(START + 1700), *at[2:], status=1))
+        out = self.why(url, '--at', str(START + 10300), '--duration', '150s', '--match', 'container="db"')
+        self.assertTrue(out.startswith('SIMULATED samples, not measurements\nshop/db-1/db\n'), out)
 
     def why(self, url, *args, status=0):
         p = run('why', '--prometheus', url, *args, env={**os.environ, 'COLUMNS': '80', 'LC_ALL': 'C.UTF-8'})
@@ -133,10 +172,11 @@ class DiffPrometheus(unittest.TestCase):
             with self.subTest(args):
                 out = self.why(url, '--at', hour[1], *args)
                 self.assertEqual(out.splitlines()[0], 'shop/db-1/db')
-                self.assertLessEqual(len(out.splitlines()), 11, out)
+                self.assertLessEqual(len(out.splitlines()), 14, out)
                 self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
                 self.assertRegex(out, r'Then: 5m from 2023-11-14T23:13:20Z, [\d,]+ samples;\sbefore: 30m, [\d,]+\s+samples')
                 self.assertRegex(out, r'dram answered more slowly \(mean (39|40)\d → (59|60)\d cycles\)')
+                self.assertRegex(out, r'p99 of latency: 1,\d{3} → 1,\d{3} cycles, \+\d+ % ± \S+ %\n  in buckets: 1,024 to 1,536 → 1,536 to 2,048 cycles\n')
                 self.assertIn('Others: no other container waited more', out)
         out = self.why(url, '--at', hour[1], 'web')
         self.assertIn('No difference that is more than noise', out)
@@ -169,6 +209,17 @@ class DiffPrometheus(unittest.TestCase):
         p = run('diff', '--at', '-1h', '--at', '-2h')
         self.assertEqual((p.returncode, '--prometheus URL' in p.stderr), (2, True))
 
+    @staticmethod
+    def histogram(edges):
+        """The series of a container, 100 samples a step, of which 50 are up to the first of these edges and all up to the others."""
+        def series(name, each, **labels):
+            return {'metric': {'__name__': name, 'container': 'x', **labels},
+                    'values': [[START + 20 * i, str(each * i)] for i in range(31)]}
+        counts = [50, 100, 100, 100]
+        return [series('ibscope_samples_total', 100, op='load'), series('ibscope_estimated_ops_total', 100 * PERIOD, op='load'),
+                series(LATENCY + '_sum', 20000, src='dram'), series(LATENCY + '_count', 100, src='dram'),
+                *(series(LATENCY + '_bucket', n, src='dram', le=le) for n, le in zip(counts, edges))]
+
     def test_lying_servers(self):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -194,6 +245,19 @@ class DiffPrometheus(unittest.TestCase):
                 err = self.diff(url, '--at', str(START + 600), '--at', str(START + 600), status=1)
                 self.assertIn(want, err)
                 self.assertNotIn('\x1b', err)
+        for name, le, known in (('whole', ['64', '512.0', '+Inf'], True), ('no buckets', [], False), ('no edge', ['+Inf'], False),
+                                ('no sum', ['64', '512'], False), ('not of the exporter', ['64', '100', '+Inf'], False),
+                                ('no number', ['64', '5x', '+Inf'], False), ('infinite', ['64', '1e999', '+Inf'], False),
+                                ('NaN', ['NaN', '64', '+Inf'], False), ('of two with other edges', ['64', '64', '512', '+Inf'], False)):
+            with self.subTest('edges: ' + name):
+                server.answer = result(*self.histogram(le))
+                got = json.loads(self.diff(url, '--at', str(START + 600), '--at', str(START + 600), '--json'))
+                self.assertEqual(got['p99'] is not None, known)
+                if known:
+                    self.assertEqual(got['p99']['a_edges'], [64, 512])
+        # counters that contradict each other
+        server.answer = result(*self.histogram(['512', '64', '+Inf']))
+        self.assertEqual(json.loads(self.diff(url, '--at', str(START + 600), '--at', str(START + 600), '--json'))['a']['samples'], 3000)
         self.assertIn('127.0.0.1:1', self.diff('http://127.0.0.1:1', '--at', '-1h', '--at', '-2h', status=1))
         self.assertIn('127.0.0.1:1', self.why('http://127.0.0.1:1', '--at', '-1h', status=1))
         # names that a server invents are quoted in what it is asked next

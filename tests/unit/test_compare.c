@@ -409,12 +409,67 @@ static void test_spread(void **state)
 	compare_free(c);
 }
 
+/* Latencies of wide buckets: all at 300, then some of a cause at 700, in buckets that end at 256, 512 and 1024. */
+static void add_wide(struct compare *c, enum compare_side side, double slow, unsigned int block)
+{
+	const char *name[] = { NULL };
+	const __u32 edge[] = { ibs_lat_bucket(256), ibs_lat_bucket(512), ibs_lat_bucket(1024) };
+	const unsigned int dram = compare_cause(c, "dram");
+	const double n = 1000 + block % 3, ops[] = { n * (1 - slow), n * slow };
+	const struct compare_amount a = { n, n, n, n, ops[0] * 300 + ops[1] * 700 };
+
+	compare_at(c, side, 1 + block * COMPARE_SECOND);
+	compare_add(c, compare_row(c, name, 1), dram, &a);
+	for (unsigned int i = 0; i < 2; i++)
+		compare_wide(c, dram, edge[i] + 1, edge[i + 1], ops[i]);
+}
+
+/* A percentile of wide buckets lies between their edges, and a change within one bucket is no finding. */
+static void test_wide(void **state)
+{
+	static const struct {
+		double slow[COMPARE_SIDES];
+		double edge[COMPARE_SIDES + 1];
+		bool finding;
+	} cases[] = { { { 0, .1 }, { 256, 512, 1024 }, true },
+		      { { .05, .1 }, { 512, 512, 1024 }, false } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct compare *c = compare_new(false, 200);
+		struct compare_result r;
+		struct err err;
+
+		for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+			for (unsigned int t = 0; t < 20; t++)
+				add_wide(c, s, cases[i].slow[s], t);
+		assert_int_equal(compare_finish(c, &r, &err), 0);
+		assert_sums(&r);
+		assert_true(r.has_quantile && r.quantile_wide);
+		assert_true(r.quantile_low[COMPARE_A] == cases[i].edge[0]);
+		assert_true(r.quantile_low[COMPARE_B] == cases[i].edge[1]);
+		assert_true(r.quantile_high[COMPARE_B] == cases[i].edge[2]);
+		for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+			assert_true(r.quantile[s] > r.quantile_low[s] &&
+				    r.quantile[s] <= r.quantile_high[s]);
+		assert_true(r.quantile_change.change > 0);
+		assert_true(r.quantile_change.high >=
+			    r.quantile_high[COMPARE_B] - r.quantile_low[COMPARE_A]);
+		assert_int_equal(r.quantile_change.finding, cases[i].finding);
+		compare_result_free(&r);
+		compare_no_latency(c);
+		assert_int_equal(compare_finish(c, &r, &err), 0);
+		assert_false(r.has_quantile || r.quantile_change.finding);
+		compare_result_free(&r);
+		compare_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_edges),  cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_spread), cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_truth),
 	};
 

@@ -171,6 +171,7 @@ static int check_windows(struct cmd *c, struct err *err)
 		c->window[s].seconds = c->window_s ?: WINDOW_S;
 		c->window[s].from_s -= c->window[s].seconds;
 		c->window[s].match = c->window[0].match ?: "";
+		c->window[s].percentile = true;
 	}
 	if (c->diff.by_default) {
 		memcpy(c->diff.by, by, sizeof(by));

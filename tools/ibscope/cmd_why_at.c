@@ -107,6 +107,7 @@ static int read_sides(struct moment *m, struct diff *d, struct err *err)
 			.labels = d == &m->own ? m->label : NULL,
 			.n_labels = d == &m->own ? ARRAY_SIZE(m->label) : 0,
 			.option = "--duration",
+			.percentile = d == &m->own,
 		};
 
 		d->about[side] = (struct diff_about){ .file = m->url, .selection = said[side] };

@@ -74,6 +74,16 @@ void compare_add(struct compare *c, __u32 row, unsigned int cause, const struct 
 void compare_latency(struct compare *c, unsigned int cause, __u32 bucket, double ops);
 
 /*
+ * compare_wide() - the same of a bucket as wide as several, which are @from to @to
+ *
+ * Latencies in it are taken as evenly distributed; that they may not be is in the bounds of percentiles.
+ */
+void compare_wide(struct compare *c, unsigned int cause, __u32 from, __u32 to, double ops);
+
+/* Latencies of some samples are unknown: there are no percentiles. */
+void compare_no_latency(struct compare *c);
+
+/*
  * compare_spread() - add counts without times, as samples that are independent of each other
  * @buckets: of @a->valid samples, in all; IBS_LAT_BUCKETS of them
  *
@@ -143,6 +153,9 @@ struct compare_result {
 	/* cycles that COMPARE_QUANTILE of the ops with a latency do not exceed; has_quantile: both are known */
 	bool has_quantile;
 	double quantile[COMPARE_SIDES];
+	/* with compare_wide(): edges of the bucket that it is in, which also widen intervals of its changes */
+	bool quantile_wide;
+	double quantile_low[COMPARE_SIDES], quantile_high[COMPARE_SIDES];
 	struct compare_change quantile_change;
 	struct compare_factor factor[COMPARE_FACTORS]; /* they add up to quantile_change */
 	size_t n_factors;

@@ -201,6 +201,26 @@ void compare_latency(struct compare *c, unsigned int cause, __u32 bucket, double
 	part_of(&c->side[c->now], cause)->bucket[bucket] += ops;
 }
 
+void compare_wide(struct compare *c, unsigned int cause, __u32 from, __u32 to, double ops)
+{
+	const double begin = from ? ibs_lat_le(from - 1) : 0, width = ibs_lat_le(to) - begin;
+	double low = begin;
+
+	for (__u32 b = from; b <= to; b++) {
+		const double high = ibs_lat_le(b);
+
+		compare_latency(c, cause, b, width > 0 ? ops * (high - low) / width : ops);
+		c->inner[b] |= b < to;
+		c->wide |= b < to;
+		low = high;
+	}
+}
+
+void compare_no_latency(struct compare *c)
+{
+	c->no_latency = true;
+}
+
 __u32 compare_random(__u64 *state, __u32 n)
 {
 	*state += 0x9e3779b97f4a7c15ull;

@@ -51,6 +51,8 @@ struct compare {
 	size_t n_cells, cell_room;
 	struct u64_map cell_of; /* by cell_key() */
 	__u64 random;
+	bool no_latency, wide;
+	bool inner[IBS_LAT_BUCKETS]; /* the upper edge is within a wide bucket */
 };
 
 static inline __u64 cell_key(__u32 row, unsigned int cause, enum compare_side side)

@@ -46,23 +46,47 @@ static void mix_of(const struct compare *c, const struct compare_draw *d, struct
 		}
 }
 
-/* Latencies within a bucket are taken as evenly distributed. */
-static double quantile_of(const double *share)
+/* A percentile, and the edges that it lies between, or the change of one with its bounds. */
+struct bounded {
+	double value, low, high;
+};
+
+/* The edges of the wide bucket that a bucket is in. */
+static void set_bounds(const struct compare *c, unsigned int bucket, struct bounded *q)
 {
-	double left = COMPARE_QUANTILE, low;
+	unsigned int from = bucket, to = bucket;
+
+	while (from && c->inner[from - 1])
+		from--;
+	while (to + 1 < IBS_LAT_BUCKETS && c->inner[to])
+		to++;
+	q->low = from ? ibs_lat_le(from - 1) : 0;
+	q->high = ibs_lat_le(to);
+}
+
+/* Latencies within a bucket are taken as evenly distributed. */
+static struct bounded quantile_of(const struct compare *c, const double *share)
+{
+	double left = COMPARE_QUANTILE;
+	struct bounded q = { IBS_LAT_MAX, IBS_LAT_MAX, IBS_LAT_MAX };
 
 	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++) {
-		low = b ? ibs_lat_le(b - 1) : 0;
-		if (share[b] >= left)
-			return share[b] > 0 ? low + (ibs_lat_le(b) - low) * left / share[b] : low;
-		left -= share[b];
+		const double low = b ? ibs_lat_le(b - 1) : 0;
+
+		if (share[b] < left) {
+			left -= share[b];
+			continue;
+		}
+		q.value = share[b] > 0 ? low + (ibs_lat_le(b) - low) * left / share[b] : low;
+		set_bounds(c, b, &q);
+		break;
 	}
-	return IBS_LAT_MAX;
+	return q;
 }
 
 /* @set: bit f: factor f is of B. Factor 0 is the mix. */
-static double quantile(const struct compare *c, const struct mix *m, const struct factors *f,
-		       unsigned int set)
+static struct bounded quantile(const struct compare *c, const struct mix *m,
+			       const struct factors *f, unsigned int set)
 {
 	double share[IBS_LAT_BUCKETS] = {};
 
@@ -73,7 +97,7 @@ static double quantile(const struct compare *c, const struct mix *m, const struc
 		for (unsigned int b = 0; weight > 0 && b < IBS_LAT_BUCKETS; b++)
 			share[b] += weight * bucket[b];
 	}
-	return quantile_of(share);
+	return quantile_of(c, share);
 }
 
 static double factorial(unsigned int n)
@@ -82,20 +106,25 @@ static double factorial(unsigned int n)
 }
 
 static void shapley(const struct compare *c, const struct mix *m, const struct factors *f,
-		    double *part)
+		    struct bounded *part)
 {
-	double q[1 << COMPARE_FACTORS] = {};
+	struct bounded q[1 << COMPARE_FACTORS] = {};
 
 	for (unsigned int set = 0; set < 1u << f->n; set++)
 		q[set] = quantile(c, m, f, set);
 	for (unsigned int i = 0; i < f->n; i++) {
-		part[i] = 0;
+		part[i] = (struct bounded){};
 		for (unsigned int set = 0; set < 1u << f->n; set++) {
 			const unsigned int size = __builtin_popcount(set);
+			const struct bounded *a = &q[set], *b = &q[set | 1u << i];
+			double weight;
 
-			if (!(set >> i & 1))
-				part[i] += factorial(size) * factorial(f->n - size - 1) /
-					   factorial(f->n) * (q[set | 1u << i] - q[set]);
+			if (set >> i & 1)
+				continue;
+			weight = factorial(size) * factorial(f->n - size - 1) / factorial(f->n);
+			part[i].value += weight * (b->value - a->value);
+			part[i].low += weight * (b->low - a->high);
+			part[i].high += weight * (b->high - a->low);
 		}
 	}
 }
@@ -134,6 +163,8 @@ static bool enough(const struct compare *c, const struct mix *m)
 {
 	double known[COMPARE_SIDES] = {};
 
+	if (c->no_latency)
+		return false;
 	for (unsigned int k = 0; k < c->causes.n; k++)
 		for (unsigned int s = 0; s < COMPARE_SIDES; s++)
 			known[s] += m->ops[s][k];
@@ -145,37 +176,73 @@ static bool enough(const struct compare *c, const struct mix *m)
 	return true;
 }
 
-void compare_quantiles(const struct compare *c, struct compare_result *out)
+/* What the edges of wide buckets allow is not noise that more samples would remove. */
+static void widen(struct compare_change *x, double low, double high)
+{
+	if (low < 0 && high > 0)
+		x->p = 1;
+	x->low = fmin(x->low, low);
+	x->high = fmax(x->high, high);
+}
+
+static void widen_all(struct compare_result *out, const struct bounded *part)
+{
+	widen(&out->quantile_change, out->quantile_low[COMPARE_B] - out->quantile_high[COMPARE_A],
+	      out->quantile_high[COMPARE_B] - out->quantile_low[COMPARE_A]);
+	for (size_t i = 0; i < out->n_factors; i++)
+		widen(&out->factor[i].change, part[i].low, part[i].high);
+}
+
+/* Intervals of the percentile's change and its parts, by drawing blocks. */
+static void draw(const struct compare *c, struct mix *m, const struct factors *f,
+		 struct compare_result *out)
 {
 	struct compare_moments all = {}, each[COMPARE_FACTORS] = {};
+	struct bounded part[COMPARE_FACTORS];
+	struct compare_draw d;
+	__u64 state = 1;
+
+	for (unsigned int r = 0; out->has_quantile && r < c->rounds; r++) {
+		compare_draw(c, COMPARE_SINGLY, &state, &d);
+		mix_of(c, &d, m);
+		shapley(c, m, f, part);
+		compare_moment(&all, quantile(c, m, f, (1u << f->n) - 1).value -
+					     quantile(c, m, f, 0).value);
+		for (unsigned int i = 0; i < f->n; i++)
+			compare_moment(&each[i], part[i].value);
+	}
+	compare_interval(c, COMPARE_SINGLY, &all, &out->quantile_change);
+	for (unsigned int i = 0; i < f->n; i++)
+		compare_interval(c, COMPARE_SINGLY, &each[i], &out->factor[i].change);
+}
+
+void compare_quantiles(const struct compare *c, struct compare_result *out)
+{
 	struct mix *m = xcalloc(1, sizeof(*m));
 	struct compare_draw d;
 	struct factors f = { .n = 1 };
-	double part[COMPARE_FACTORS];
-	__u64 state = 1;
+	struct bounded part[COMPARE_FACTORS], of[COMPARE_SIDES];
 
 	compare_draw_all(c, &d);
 	mix_of(c, &d, m);
 	out->has_quantile = enough(c, m);
-	out->quantile[COMPARE_A] = quantile(c, m, &f, 0);
-	out->quantile[COMPARE_B] = quantile(c, m, &f, 1);
-	choose(c, m, fmin(out->quantile[COMPARE_A], out->quantile[COMPARE_B]), &f, out);
-	out->quantile[COMPARE_B] = quantile(c, m, &f, (1u << f.n) - 1);
-	out->quantile_change.change = out->quantile[COMPARE_B] - out->quantile[COMPARE_A];
+	of[COMPARE_A] = quantile(c, m, &f, 0);
+	of[COMPARE_B] = quantile(c, m, &f, 1);
+	choose(c, m, fmin(of[COMPARE_A].value, of[COMPARE_B].value), &f, out);
+	of[COMPARE_B] = quantile(c, m, &f, (1u << f.n) - 1);
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
+		out->quantile[s] = of[s].value;
+		out->quantile_low[s] = of[s].low;
+		out->quantile_high[s] = of[s].high;
+	}
+	out->quantile_change.change = of[COMPARE_B].value - of[COMPARE_A].value;
 	shapley(c, m, &f, part);
 	for (unsigned int i = 0; i < f.n; i++)
-		out->factor[i].change.change = part[i];
-	for (unsigned int r = 0; out->has_quantile && r < c->rounds; r++) {
-		compare_draw(c, COMPARE_SINGLY, &state, &d);
-		mix_of(c, &d, m);
-		shapley(c, m, &f, part);
-		compare_moment(&all, quantile(c, m, &f, (1u << f.n) - 1) - quantile(c, m, &f, 0));
-		for (unsigned int i = 0; i < f.n; i++)
-			compare_moment(&each[i], part[i]);
-	}
-	compare_interval(c, COMPARE_SINGLY, &all, &out->quantile_change);
-	for (unsigned int i = 0; i < f.n; i++)
-		compare_interval(c, COMPARE_SINGLY, &each[i], &out->factor[i].change);
+		out->factor[i].change.change = part[i].value;
+	draw(c, m, &f, out);
+	out->quantile_wide = c->wide;
+	if (c->wide)
+		widen_all(out, part);
 	free(m);
 }
 
@@ -192,7 +259,7 @@ bool compare_quantile_is_gone(const struct compare *c, const struct compare_resu
 	compare_draw_all(c, &d);
 	memset(d.times[COMPARE_B], 0, compare_late(c));
 	mix_of(c, &d, m);
-	late = quantile(c, m, &f, 1);
+	late = quantile(c, m, &f, 1).value;
 	free(m);
 	return fabs(late - r->quantile[COMPARE_A]) <
 	       COMPARE_GONE_SHARE * fabs(r->quantile_change.change);

@@ -78,12 +78,13 @@ struct diff_window {
 	} * labels; /* the groups that have all of these */
 	size_t n_labels;
 	const char *option; /* that sets @seconds, for messages; NULL: --window */
+	bool percentile;    /* of Prometheus: ask for buckets, too, which are most of the series */
 };
 
 /*
  * diff_add_window() - read the increases of counters in a window
  *
- * Sums of latencies are known, but not their distribution.
+ * Latencies are known by the edges of the buckets that were exported.
  *
  * Return: 0, or a negative errno with @err.
  */

@@ -51,6 +51,12 @@ static void put_quantile(struct json_writer *w, const struct diff *d,
 	json_begin_object(w, "p99");
 	json_put_double(w, "a", r->quantile[COMPARE_A]);
 	json_put_double(w, "b", r->quantile[COMPARE_B]);
+	for (unsigned int s = 0; r->quantile_wide && s < COMPARE_SIDES; s++) {
+		json_begin_array(w, s ? "b_edges" : "a_edges");
+		json_put_double(w, NULL, r->quantile_low[s]);
+		json_put_double(w, NULL, r->quantile_high[s]);
+		json_end(w);
+	}
 	put_change(w, "change", &r->quantile_change);
 	json_begin_array(w, "factors");
 	for (size_t i = 0; i < r->n_factors; i++) {

@@ -263,9 +263,23 @@ void diff_put_power(FILE *f, const struct screen *s, const struct compare_result
 	screen_wrap(f, text, 0, s->width);
 }
 
+/* The edges of the wide buckets that both are in. */
+static void print_buckets(FILE *f, const struct screen *s, const struct compare_result *r)
+{
+	char v[NUMBER];
+
+	for (int side = 0; side < COMPARE_SIDES; side++) {
+		fprintf(f, side ? " %s " : "  in buckets: ", s->utf8 ? "→" : "->");
+		fprintf(f, "%s to ", diff_number(s, r->quantile_low[side], v));
+		fputs(diff_number(s, r->quantile_high[side], v), f);
+	}
+	fputs(" cycles\n", f);
+}
+
 static void print_quantile(FILE *f, const struct screen *s, const struct diff *d,
 			   const struct compare_result *r)
 {
+	const struct compare_change *c = &r->quantile_change;
 	const double of = r->quantile[COMPARE_A];
 	char a[NUMBER], b[NUMBER], p[NUMBER];
 
@@ -274,14 +288,18 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 	diff_number(s, r->quantile[COMPARE_A], a);
 	diff_number(s, r->quantile[COMPARE_B], b);
 	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
-	if (!r->quantile_change.finding) {
-		fputs(r->quantile_change.gone ? ", but that went away before the end of B\n"
-					      : ", within noise\n",
-		      f);
+	if (c->finding)
+		fprintf(f, ", %s %s %.1f %%\n", percent(s, c->change / of, p), s->utf8 ? "±" : "+-",
+			half(c) / of * 100);
+	else
+		fprintf(f, ", %s\n",
+			c->gone				? "but that went away before the end of B"
+			: r->quantile_wide && c->p == 1 ? "within the width of buckets"
+							: "within noise");
+	if (r->quantile_wide)
+		print_buckets(f, s, r);
+	if (!c->finding)
 		return;
-	}
-	fprintf(f, ", %s %s %.1f %%\n", percent(s, r->quantile_change.change / of, p),
-		s->utf8 ? "±" : "+-", half(&r->quantile_change) / of * 100);
 	for (size_t i = 0; i < r->n_factors; i++) {
 		const struct compare_factor *x = &r->factor[i];
 
