@@ -53,6 +53,27 @@ class HistCommand(unittest.TestCase):
         for s in o['series']:
             self.assertRegex(s['labels']['cgroup'], r'/ibscope-\d+-\d+$')
 
+    def test_its_cgroup_is_no_container(self):
+        """The cgroup that was made for the command has the name that a comparison or a report by container has for it."""
+        with tempfile.TemporaryDirectory() as d:
+            file, page = os.path.join(d, 'x'), os.path.join(d, 'x.html')
+            p = run('record', '--source', 'sim', '-c', '100000', '-o', file, '--', *spin(0.5))
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertRegex(run('report', '--by', 'cgroup', file).stdout, r'(?m)^\S*/ibscope-\d+-\d+ ')
+            p = run('report', '--html', page, file)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(page, encoding='utf-8') as f:
+                self.assertNotRegex(f.read(), r'/ibscope-\d+-\d+')
+            text = run('replay', file).stdout
+        self.assertNotRegex(text, r'/ibscope-\d+-\d+')
+        p = run('hist', '--source', 'sim', '-c', '100000', '--', *spin(0.5))
+        with open('/proc/self/cgroup', encoding='utf-8') as f:
+            parent = f.read().strip().rsplit(':', 1)[1]
+        for text in text, p.stdout:
+            row = text.split('CONTAINER', 1)[1].splitlines()[1]
+            self.assertTrue(row.startswith(('host, no container', parent)), (row, parent))
+            self.assertNotRegex(text, r'/ibscope-\d+-\d+')
+
     def test_descendants(self):
         inner = ' '.join(map(repr, spin(0.5)))
         p, (o,) = self.sim('--by', 'pid', '--', 'sh', '-c', f'{inner} & setsid {inner} & wait')

@@ -821,9 +821,35 @@ static void test_patterns(void **state)
 	assert_false(container_is_id_prefix(""));
 }
 
+static void test_command_cgroups(void **state)
+{
+	static const char *const cut[][2] = {
+		{ "/ibscope-12-1", "/" },
+		{ "/a.slice/ibscope-12-1", "/a.slice" },
+		{ "/ibscope-12-1/below", "/ibscope-12-1/below" },
+		{ "/ibscope-12", "/ibscope-12" },
+		{ "/ibscope--1", "/ibscope--1" },
+		{ "/ibscope-exporter.service", "/ibscope-exporter.service" },
+		{ "/ibscope-12-1x", "/ibscope-12-1x" },
+		{ "/", "/" },
+		{ "", "" },
+		{ "#123", "#123" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cut) / sizeof(*cut); i++) {
+		char path[64];
+
+		strcpy(path, cut[i][0]);
+		container_cut_command(path);
+		assert_string_equal(path, cut[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_command_cgroups),
 		cmocka_unit_test_setup_teardown(test_docker, up, down),
 		cmocka_unit_test_setup_teardown(test_podman, up, down),
 		cmocka_unit_test_setup_teardown(test_moved, up, down),

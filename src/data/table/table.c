@@ -288,6 +288,7 @@ static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 	char *pod = group_label(g, LABEL_POD, name, arg), *both = NULL, *out;
 
 	/* an unknown cgroup is "#ID" under every label */
+	container_cut_command(cgroup);
 	if (!*container || *container == '#')
 		out = table_name(cgroup, LABEL_CGROUP);
 	else if (!*pod || !strcmp(pod, container)) /* "other" is both */

@@ -111,6 +111,7 @@ static const char *name_group(const struct html_report *r, __u64 cgroup_id, char
 		return !*pod || *name.pod ? "--container" : NULL;
 	}
 	snprintf(buf, size, "%s", cgroup.path);
+	container_cut_command(buf);
 	return "--cgroup";
 }
 
@@ -291,6 +292,7 @@ static __u32 group_of_row(struct html_report *r, const struct row *row)
 		 contained		     ? container
 		 : *row->label[LABEL_CGROUP] ? row->label[LABEL_CGROUP]
 					     : "/");
+	container_cut_command(name);
 	group = intern_get(&r->groups, name);
 	array_reserve(r->group, r->room_groups, r->groups.n);
 	r->group[group].option = *name == '/'				      ? "--cgroup"

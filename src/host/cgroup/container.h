@@ -157,6 +157,13 @@ bool container_names_unreadable(const char *root, bool *found, char *path, size_
 /* What views for people print for processes in no container; names have no comma and no blank. */
 #define CONTAINER_NONE "host, no container"
 
+/* "ibscope-PID-NUMBER": the cgroup in which a measured command runs. */
+#define CONTAINER_COMMAND "ibscope-"
+bool container_is_command(const char *name);
+
+/* The cgroup as people know it: without that of a measured command, which exists for its sake alone. Cuts @path. */
+void container_cut_command(char *path);
+
 /*
  * The same labels from a known name. @buf may hold the label; else it is valid as long as @c and
  * @name.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "container.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
+#define DIGITS	  "0123456789"
 #define ID_SHORT  12
 #define ID_PREFIX 4 /* minimum number of digits */
 
@@ -30,6 +32,24 @@ const char *container_pod_label(const struct container *c, const struct containe
 	}
 	snprintf(buf, CONTAINER_LABEL, "%.253s/%.253s", name->ns, name->pod);
 	return buf;
+}
+
+bool container_is_command(const char *name)
+{
+	const char *s = name + strlen(CONTAINER_COMMAND);
+
+	if (strncmp(name, CONTAINER_COMMAND, strlen(CONTAINER_COMMAND)))
+		return false;
+	s += strspn(s, DIGITS);
+	return isdigit(s[-1]) && *s == '-' && s[1] && !s[1 + strspn(s + 1, DIGITS)];
+}
+
+void container_cut_command(char *path)
+{
+	char *last = strrchr(path, '/');
+
+	if (last && container_is_command(last + 1))
+		last[last == path] = 0;
 }
 
 bool container_is_id_prefix(const char *text)

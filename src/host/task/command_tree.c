@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "command_tree.h"
 #include "base/std.h"
+#include "cgroup/container.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,13 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PREFIX	      "ibscope-" /* PREFIX PID - NUMBER */
 #define NAME_TRIES    16
 #define DEPTH_MAX     64   /* limit of sweeping and removing: one fd per level */
 #define REMOVE_MAX_MS 2000 /* wait for the last processes to exit */
 #define NAP_MAX_MS    50
 #define MOVE_ROUNDS   100 /* moved processes may fork meanwhile */
-#define DIGITS	      "0123456789"
 
 static void nap(unsigned int ms)
 {
@@ -120,16 +118,6 @@ static int each_dir(const struct walk *w, dir_cb *cb)
 	return first ? first : sum;
 }
 
-static bool is_ours(const char *name)
-{
-	const char *s = name + strlen(PREFIX);
-
-	if (strncmp(name, PREFIX, strlen(PREFIX)))
-		return false;
-	s += strspn(s, DIGITS);
-	return isdigit(s[-1]) && *s == '-' && s[1] && !s[1 + strspn(s + 1, DIGITS)];
-}
-
 /*
  * A running instance holds the lock. A pid in the name would not identify it: the instance may run
  * in another pid namespace, with the same cgroups mounted.
@@ -163,7 +151,7 @@ int command_tree_make(int at, char name[COMMAND_TREE_NAME], int *dir, uint64_t *
 	int err = -EEXIST, i;
 
 	for (i = 0; i < NAME_TRIES && (err == -EEXIST || err == -ENOENT); i++) {
-		snprintf(name, COMMAND_TREE_NAME, PREFIX "%d-%u", getpid(),
+		snprintf(name, COMMAND_TREE_NAME, CONTAINER_COMMAND "%d-%u", getpid(),
 			 __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
 		err = mkdirat(at, name, 0755) ? -errno : hold(at, name, dir, id);
 	}
@@ -177,7 +165,7 @@ static int clear_cb(const struct walk *w)
 {
 	int err;
 
-	if (is_ours(w->name) && lock(w->dir))
+	if (container_is_command(w->name) && lock(w->dir))
 		return -EBUSY;
 	err = clear(w);
 	if (unlinkat(w->at, w->name, AT_REMOVEDIR) && errno != EBUSY && errno != ENOENT && !err)
@@ -221,7 +209,7 @@ static int sweep_cb(const struct walk *w)
 {
 	int n;
 
-	if (is_ours(w->name) && !lock(w->dir))
+	if (container_is_command(w->name) && !lock(w->dir))
 		return !command_tree_remove(w->at, w->name, w->dir, w->at);
 	n = each_dir(w, sweep_cb);
 	return n < 0 ? 0 : n;
