@@ -16,9 +16,7 @@ from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_strata')
 SLICES = 192
-REFUSE = (
-    ('report', '--html', '-'), ('report', '--folded', 'samples'), ('top', '--once', '-i'), ('neighbours', '-i'),
-)
+REFUSE = (('report', '--html', '-'),)
 
 
 class Strata(unittest.TestCase):
@@ -200,6 +198,41 @@ class Strata(unittest.TestCase):
         lines = [json.loads(x) for x in run('dump', '--json', '--events', half).stdout.splitlines()]
         slices = [x for x in lines if x['type'] == 'slice']
         self.near(report['total']['estimated_ops'], sum(s['ops'] for s in slices), 0.1)
+
+    def test_diff(self):
+        """Of one machine nothing is found; of another one what it does, per op, per access and per second."""
+        a, truth = self.make(11, slices=600)
+        b, _ = self.make(12, slices=600)
+        more, of_more = self.make(13, 'more', slices=600)
+        sums = [sum(t[k]['cycles'] for k in ('dram', 'other')) / sum(t[k]['ops'] for k in ('dram', 'other')) for t in (truth, of_more)]
+        same = self.json('diff', a, b)
+        schemas.Schemas().check_text('diff', json.dumps(same))
+        self.assertFalse(same['change']['finding'])
+        for per in 'ops', 'access', 'second':
+            other = self.json('diff', '--per', per, a, more)
+            self.assertTrue(other['change']['finding'], per)
+            self.assertEqual(other['causes'][0]['cause'], 'dram', per)
+        other = self.json('diff', a, more)
+        for side, value in zip('ab', sums):
+            self.near(other[side]['value'], value)
+        self.assertGreater(other['change']['high'], sums[1] - sums[0])
+        self.assertLess(other['change']['low'], sums[1] - sums[0])
+        # blocks are windows of slices, in which weights make up for what each stratum saw of them
+        self.assertEqual(other['a']['blocks'], 600 // 24)
+
+    def test_diff_of_short_ones(self):
+        a, _ = self.make(14, slices=60)
+        self.assertEqual(self.json('diff', a, self.file)['a']['blocks'], 30)
+
+    def test_top(self):
+        """Percentiles and shares of the whole recording are those of a report."""
+        report = self.json('report', self.file)['total']
+        text = self.out('top', '--once', '--size', '120x30', '-i', self.file)
+        line = next(x for x in text.splitlines() if x.startswith('#1'))
+        n, share, dram, p50, p90 = [line.split()[i] for i in (1, 4, 5, 9, 10)]
+        self.assertEqual((int(n.replace(',', '')), share), (report['samples'], '100.0%'), line)
+        self.assertLess(abs(float(dram[:-1]) / 100 - report['dram']), 0.002, line)
+        self.assertEqual((int(p50), int(p90)), (report['p50'], report['p90']), line)
 
     def test_refused(self):
         for args in REFUSE:

@@ -102,10 +102,13 @@ static inline void sr_sample(struct sr *s, enum sr_kind kind, enum stratum of, _
 	};
 }
 
+/* How many more ops come from DRAM than usual. */
+static double sr_more = 1;
+
 /* The load at a time, which changes within slices of neither stratum. */
 static inline double sr_dram_part(__u64 time)
 {
-	return 0.02 * (1 + 0.8 * sin(time / 0.37e9));
+	return sr_more * 0.02 * (1 + 0.8 * sin(time / 0.37e9));
 }
 
 static inline double sr_ops_s(__u64 time)

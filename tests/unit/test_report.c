@@ -511,6 +511,23 @@ static void test_folded(void **state)
 				 "[unknown];[unknown];[unknown];[/a:b c\\x0a] 200\n");
 	free(buf);
 	folded_free(f);
+
+	/* of strata, a sample counts as often as it represents ops; one of which that is unknown does not */
+	opts.strata = true;
+	f = folded_new(&opts);
+	ev.sample.op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | 100ull << 32;
+	ev.sample.weight = 1000;
+	folded_add(f, &ev);
+	ev.sample.weight = 20;
+	folded_add(f, &ev);
+	ev.sample.weight = 0;
+	folded_add(f, &ev);
+	out = open_memstream(&buf, &size);
+	folded_print(out, f);
+	fclose(out);
+	assert_string_equal(buf, "[unknown];[unknown] 102000\n");
+	free(buf);
+	folded_free(f);
 	symbols_free(symbols);
 	tasks_free(own);
 }

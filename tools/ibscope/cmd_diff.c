@@ -436,7 +436,9 @@ static int run(void *cmd)
 int cmd_diff(int argc, char **argv)
 {
 	struct cmd c = {
-		.in.input = { .takes_several = true, .takes_fetch = true },
+		.in.input = { .takes_several = true,
+			      .takes_fetch = true,
+			      .strata = RECORDED_WEIGHTS },
 		.diff = { .by = { LABEL_CONTAINER, LABEL_COMM, LABEL_SYMBOL },
 			  .n_by = 3,
 			  .n_causes = 1,

@@ -186,6 +186,8 @@ void compare_add(struct compare *c, __u32 row, unsigned int cause, const struct 
 	if (!a->valid)
 		return;
 	s->valid += a->valid;
+	s->ops += a->ops;
+	s->squares += a->ops * a->ops / a->valid;
 	p = part_of(s, cause);
 	p->ops += a->ops;
 	p->cycles += a->cycles;
@@ -296,6 +298,11 @@ void compare_spread(struct compare *c, enum compare_side side, __u32 row, unsign
 void compare_seconds(struct compare *c, enum compare_side side, double seconds)
 {
 	c->side[side].seconds = seconds;
+}
+
+double compare_effective(const struct compare_stream *s)
+{
+	return s->squares > 0 ? s->ops * s->ops / s->squares : s->valid;
 }
 
 void compare_finish_side(struct compare *c, enum compare_side side)

@@ -18,7 +18,8 @@ struct compare_stream {
 	__u64 width;	       /* of a block, in units of time */
 	unsigned int n, block; /* blocks used, and the current one */
 	__u64 samples, valid;
-	double seconds; /* 0: unknown */
+	double ops, squares; /* of those of valid samples */
+	double seconds;	     /* 0: unknown */
 	double base[COMPARE_BLOCKS];
 	struct compare_part *part[COMPARE_CAUSES]; /* COMPARE_BLOCKS each; NULL: none */
 };
@@ -66,6 +67,9 @@ struct compare_cell compare_cell_of(const struct compare *c, __u32 row, unsigned
 
 /* A random number below @n; the sequence is the same in each run. */
 __u32 compare_random(__u64 *state, __u32 n);
+
+/* Number of samples of equal weights that would be as good as those with a latency. */
+double compare_effective(const struct compare_stream *s);
 
 /* After the last sample: blocks of a second if that leaves enough of them, and their base. */
 void compare_finish_side(struct compare *c, enum compare_side side);

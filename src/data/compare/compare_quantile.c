@@ -171,7 +171,7 @@ static bool enough(const struct compare *c, const struct mix *m)
 	if (!(known[COMPARE_A] > 0 && known[COMPARE_B] > 0)) /* only sums were added */
 		return false;
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
-		if (c->side[s].valid < 1 / (1 - COMPARE_QUANTILE))
+		if (compare_effective(&c->side[s]) < 1 / (1 - COMPARE_QUANTILE) - .5)
 			return false;
 	return true;
 }

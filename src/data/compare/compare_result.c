@@ -457,19 +457,24 @@ static int check(const struct compare *c, struct err *err)
 	static const char *const name[] = { "A", "B" };
 
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
-		if (c->side[s].valid >= COMPARE_MIN && c->side[s].n < COMPARE_FEW)
+		const __u64 effective = llround(compare_effective(&c->side[s]));
+
+		if (effective >= COMPARE_MIN && c->side[s].n < COMPARE_FEW)
 			return err_set(
 				err, -ENODATA,
 				"%s has samples of %u moments: at least %u are needed to tell a "
 				"difference from noise; record longer",
 				name[s], c->side[s].n, COMPARE_FEW);
-		if (c->side[s].valid < COMPARE_MIN)
+		if (effective < COMPARE_MIN)
 			return err_set(
 				err, -ENODATA,
-				"%s has %s samples with a latency: at least %u are needed to "
+				"%s has %s samples with a latency%s: at least %u are needed to "
 				"tell a difference from noise; record longer, or with a shorter "
 				"period (-c)",
-				name[s], TEXT_COUNT(c->side[s].valid), COMPARE_MIN);
+				name[s], TEXT_COUNT(effective),
+				effective < c->side[s].valid ? ", counted as ones of equal weights"
+							     : "",
+				COMPARE_MIN);
 		if (!(base_of(&c->side[s]) > 0))
 			return err_set(err, -ENODATA, "%s has no %s to divide its cycles by",
 				       name[s], c->per_second ? "times" : "ops");

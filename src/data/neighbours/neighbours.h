@@ -38,12 +38,21 @@ struct neighbours_activity {
 	double samples;	 /* with a latency */
 	double latency;	 /* sum over these, cycles */
 	double accesses; /* estimated number of accesses; 0: as many as samples */
+	/*
+	 * Of samples with different weights, else 0: those that L3 answered and those that went beyond it, the ops that
+	 * each kind represents, and the cycles of all these ops.
+	 */
+	double of_kind[2], ops[2], cycles;
 };
 
 struct group;
 
 /* What a group counted. Return: false if that is nothing, or if it is of several containers. */
 bool neighbours_activity_of(const struct group *g, struct neighbours_activity *out);
+
+/* What was added since @before. */
+void neighbours_activity_since(struct neighbours_activity *a,
+			       const struct neighbours_activity *before);
 
 struct neighbours_pair {
 	unsigned int complex, victim, suspect;

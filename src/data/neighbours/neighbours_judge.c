@@ -59,15 +59,16 @@ void neighbours_add(struct neighbours *n, unsigned int complex, unsigned int con
 		    const struct neighbours_activity *a)
 {
 	const unsigned int at = n->window % NEIGHBOURS_HISTORY;
+	const struct neighbours_activity w = neighbours_activity_weighed(a);
 	struct resident *r;
 
-	if (!(a->samples > 0))
+	if (!(w.samples > 0))
 		return;
 	r = resident(n, complex, container);
 	r->seen = n->window;
-	r->samples[at] += a->samples;
-	r->accesses[at] += a->accesses > 0 ? a->accesses : a->samples;
-	r->latency[at] += a->latency; /* a sum until the window ends */
+	r->samples[at] += w.samples;
+	r->accesses[at] += w.accesses > 0 ? w.accesses : w.samples;
+	r->latency[at] += w.latency; /* a sum until the window ends */
 }
 
 /* --- judging --- */

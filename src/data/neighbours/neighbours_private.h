@@ -80,4 +80,7 @@ bool evidence_gather(const struct window_series *victim, const struct suspect *s
 void evidence_remove(struct window_series *victim, const struct suspect *s,
 		     const struct evidence *e);
 
+/* The same as samples of equal weights. */
+struct neighbours_activity neighbours_activity_weighed(const struct neighbours_activity *a);
+
 #endif

@@ -8,6 +8,8 @@
 
 #define TEXT 512 /* of a frame */
 
+#include <math.h>
+
 struct folded {
 	struct folded_opts opts;
 	struct intern lines;
@@ -65,11 +67,12 @@ static void put_inlined(struct folded *f, const struct inlined *innermost)
 
 static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
 {
+	const __u64 n = f->opts.strata ? llround(ev->sample.weight) : 1;
 	__u32 lat;
 
 	if (f->opts.weight == FOLDED_SAMPLES)
-		return 1;
-	return report_latency(f->opts.metric, &ev->sample, &lat) ? lat : 0;
+		return n;
+	return report_latency(f->opts.metric, &ev->sample, &lat) ? n * lat : 0;
 }
 
 void folded_add(struct folded *f, const struct trace_event *ev)

@@ -18,6 +18,7 @@ struct folded_opts {
 	enum folded_weight weight;
 	enum ibs_metric metric;
 	bool simulated;		   /* then that is the outermost frame */
+	bool strata;		   /* a sample counts as often as it represents ops */
 	const struct tasks *tasks; /* both outlive it */
 	struct symbols *symbols;
 };

@@ -9,6 +9,7 @@
 #include "trace/trace.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -240,7 +241,10 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 					 .by = opts->by,
 					 .max_slots = max_slots,
 					 .metric = opts->metric,
-					 .weigh = opts->count_ops,
+					 .weigh = opts->strata	    ? IBS_WEIGH_STRATA
+						  : opts->count_ops ? IBS_WEIGH_PERIOD
+								    : IBS_WEIGH_NO,
+					 .reach = opts->reach,
 					 .tlb = opts->tlb,
 					 .line_sets = opts->line_sets,
 					 .line_feed = opts->line_feed };
@@ -269,6 +273,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 		engine_close(e);
 		return ret;
 	}
+	core_control(e)->strata.used = opts->strata;
 	core_control(e)->next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	e->counts = (struct counts){ .series = e->series,
 				     .owners = e->slot_owners,
@@ -278,7 +283,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				     .shards = 1,
 				     .max_slots = max_slots,
 				     .by = opts->by,
-				     .has_ops = opts->count_ops,
+				     .has_ops = opts->count_ops || opts->strata,
 				     .period = opts->period,
 				     .tlb = opts->tlb,
 				     .layout = &e->layout };
@@ -309,10 +314,20 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
-static void add_cost(struct engine *e, const __u64 *regs, __u64 period, unsigned int complex)
+void engine_weigh(struct engine *e, const double weight[2])
+{
+	core_control(e)->tag_ops = llround(weight[0]);
+	core_control(e)->reach_ops = llround(weight[1]);
+}
+
+static void add_cost(struct engine *e, const __u64 *regs, const struct sample *s,
+		     const struct place *at, unsigned int complex)
 {
 	const struct ibs_config *cfg = &e->config;
-	__u64 data3 = regs[IBS_OP_DATA3];
+	__u64 data3 = regs[IBS_OP_DATA3], period = s->period;
+
+	if (cfg->weigh == IBS_WEIGH_STRATA)
+		period = strata_ops(e, at->word);
 
 	if (complex < e->complexes && ibs_op_metric_valid(cfg->metric, cfg->ibs.caps, data3))
 		e->cost[complex].cycles[ibs_op_src(cfg->ibs, regs)] +=
@@ -343,7 +358,7 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 		if (out == IBS_OUTCOME_AGGREGATED)
 			out = aggregate(e, &at, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && at.word & IBS_LAYOUT_HIST && !fetch)
-			add_cost(e, regs, period, task->complex);
+			add_cost(e, regs, &s, &at, task->complex);
 	}
 	if (regs) {
 		e->state->cpu[0].seen++;

@@ -33,6 +33,8 @@ struct engine_opts {
 	const struct selection *sel; /* `follow` and `live` are ignored */
 	__u64 period;		     /* of all samples; 0: unknown */
 	bool count_ops;		     /* add up the period of each sample */
+	bool strata;		     /* samples have the weights of engine_weigh() */
+	__u32 reach;		     /* of strata: 1 << enum ibs_src of samples that both take */
 	bool tlb;
 	const struct memory_range *memory; /* sorted; for IBS_BY_MEM_NODE */
 	size_t n_memory;
@@ -54,6 +56,12 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
  */
 void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
 		enum ibs_outcome *out);
+
+/*
+ * With `strata`: ops that the next samples represent, of a source that only the full stratum takes and of one that both
+ * take; 0: unknown, such samples are not counted.
+ */
+void engine_weigh(struct engine *e, const double weight[2]);
 
 /* Read the counts; the caller frees *out. Return: 0 or a negative errno with @err. */
 int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err);

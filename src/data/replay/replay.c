@@ -132,7 +132,7 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 
 	r->trace = trace;
 	r->opts = *opts;
-	r->strata = replay_strata_new(trace);
+	r->strata = opts->differences ? NULL : replay_strata_new(trace);
 	if (opts->filter && opts->filter->prog.needs & IBS_FILTER_NEEDS_UID)
 		ret = err_set(
 			err, -ENODATA,
@@ -183,6 +183,8 @@ static int new_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out,
 		.max_groups = r->opts.max_groups,
 		.sel = &sel,
 		.period = r->opts.period,
+		.strata = r->opts.differences && trace_has_strata(trace_info(r->trace)),
+		.reach = trace_info(r->trace)->n_pmus ? trace_info(r->trace)->pmu->reach : 0,
 		.tlb = wanted(r) == TRACE_SAMPLE_OP,
 		.memory = trace_info(r->trace)->memory,
 		.n_memory = trace_info(r->trace)->n_memory,
@@ -381,6 +383,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
+	if (s->slice && r->opts.differences)
+		engine_weigh(e, s->slice->weight);
 	engine_run(e, regs_of(ev), 0, &who, NULL);
 	return 0;
 }

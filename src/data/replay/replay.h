@@ -29,6 +29,11 @@ struct replay_opts {
 	const struct cpulist *cpus; /* NULL: all */
 	bool names;		    /* replay_comm() will be called */
 	bool costs;		    /* count costs of L3 complexes, if the topology was recorded */
+	/*
+	 * Snapshots will be subtracted from each other: of a recording with strata, each sample is counted with
+	 * its weight, and nothing is known of slices
+	 */
+	bool differences;
 	/* for BY_SYMBOL: return the caller's number for the function of a sample */
 	__u32 (*symbol)(void *arg, const struct trace_event *sample);
 	void *symbol_arg;

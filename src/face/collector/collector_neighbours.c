@@ -121,9 +121,8 @@ static int add_group(void *arg, struct group *g)
 	neighbours_activity_of(g, &now);
 	if (!b->used || memcmp(&b->key, &g->key, sizeof(g->key)))
 		*b = (struct slot_before){ .key = g->key, .used = true, .who = INTERN_NONE };
-	change = (struct neighbours_activity){ now.samples - b->sum.samples,
-					       now.latency - b->sum.latency,
-					       now.accesses - b->sum.accesses };
+	change = now;
+	neighbours_activity_since(&change, &b->sum);
 	b->sum = now;
 	if (!w->began || !(change.samples > 0))
 		return 0;

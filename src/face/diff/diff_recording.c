@@ -90,6 +90,7 @@ static void describe(struct diff_about *a, const struct trace_info *info, enum t
 static void start_chains(struct diff *d, enum compare_side side, const struct recorded *in)
 {
 	const struct folded_opts opts = { .weight = FOLDED_TOTAL,
+					  .strata = trace_has_strata(in->head.info),
 					  .metric = d->metric,
 					  .tasks = in->tasks,
 					  .symbols = in->symbols };
@@ -98,12 +99,66 @@ static void start_chains(struct diff *d, enum compare_side side, const struct re
 		d->folded[side] = folded_new(&opts);
 }
 
+/*
+ * Blocks of a recording with strata: estimates of a part of a window vary with how much of it each stratum had, which those
+ * of the whole window make up for.
+ */
+struct blocks {
+	const struct trace_slice *slice; /* NULL: blocks of time */
+	size_t n, per_block;		 /* slices */
+	__u64 first, width;
+};
+
+#define WINDOWS_MIN 12 /* fewer blocks say less than pairs of slices do */
+
+static struct blocks start_blocks(struct diff *d, enum compare_side side, const struct trace *t)
+{
+	struct blocks b = {};
+	size_t n_blocks;
+
+	if (!trace_has_strata(trace_info(t)))
+		return b;
+	b.slice = trace_slices(t, &b.n);
+	b.per_block = b.n / STRATA_WINDOW < WINDOWS_MIN ? STRATUM_N : STRATA_WINDOW;
+	n_blocks = b.n / b.per_block ?: 1;
+	b.first = b.slice->end;
+	b.width = (b.slice[b.n - 1].end - b.first) / n_blocks ?: 1;
+	compare_width(d->compare, side, b.width);
+	compare_seconds(d->compare, side,
+			(b.slice[b.n - 1].end - b.first) / 1e9 + b.slice->counts.seconds);
+	return b;
+}
+
+/* When a sample counts: all of a block at once. The last block has the rest of the slices, as the last window does. */
+static __u64 time_of(const struct blocks *b, const struct trace_event *ev)
+{
+	const struct trace_slice *slice = ev->sample.slice;
+	const size_t n_blocks = b->slice ? b->n / b->per_block ?: 1 : 0;
+	size_t block = b->slice && slice ? (slice - b->slice) / b->per_block : 0;
+
+	if (!b->slice)
+		return ev->sample.has_time ? ev->time : 0;
+	return b->first + (block < n_blocks ? block : n_blocks - 1) * b->width;
+}
+
+/* Ops that a sample represents for the comparison. Return: 0: unknown */
+static __u64 ops_of(const struct diff *d, const struct trace_info *info,
+		    const struct trace_event *ev, unsigned int *units)
+{
+	enum report_unit unit;
+	const __u64 period = report_period(info, ev, &unit);
+
+	*units |= unit;
+	return d->per == DIFF_PER_ACCESS && !trace_has_strata(info) ? 1 : period;
+}
+
 int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *in, struct err *err)
 {
 	struct diff_about *about = &d->about[side];
 	struct finder cause = {}, row = {};
+	const bool strata = trace_has_strata(in->head.info);
+	const struct blocks blocks = start_blocks(d, side, in->trace);
 	struct trace_event ev;
-	enum report_unit unit;
 	int ret;
 
 	describe(about, in->head.info, in->kind);
@@ -113,25 +168,22 @@ int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *
 	finder_start(&row, d, d->by, d->n_by, in);
 	while ((ret = recorded_next(in, &ev, err)) > 0) {
 		struct compare_amount a = { .samples = 1 };
-		__u64 period = report_period(in->head.info, &ev, &unit);
+		const __u64 period = ops_of(d, in->head.info, &ev, &about->units);
 		__u32 lat, k;
 
-		about->units |= unit;
-		if (d->per == DIFF_PER_ACCESS)
-			period = 1;
-		if (!period) {
+		if (!period && !strata) {
 			ret = -EAGAIN;
 			break;
 		}
-		compare_at(d->compare, side, ev.sample.has_time ? ev.time : 0);
+		compare_at(d->compare, side, time_of(&blocks, &ev));
 		k = find(&cause, d->compare, &ev, true);
-		if (report_latency(d->metric, &ev.sample, &lat)) {
+		if (period && report_latency(d->metric, &ev.sample, &lat)) {
 			a.valid = 1;
 			a.ops = period;
 			a.cycles = (double)lat * period;
 			compare_latency(d->compare, k, ibs_lat_bucket(lat), period);
 		}
-		a.base = d->per == DIFF_PER_ACCESS ? a.valid : period;
+		a.base = d->per == DIFF_PER_ACCESS && !a.valid ? 0 : period;
 		compare_add(d->compare, find(&row, d->compare, &ev, false), k, &a);
 		diff_heat_add(d, side, ev.sample.has_time ? ev.time : 0,
 			      a.valid ? ibs_lat_bucket(lat) : 0, &a);

@@ -174,6 +174,10 @@ static void take_places(const struct snapshot *s, struct frame *f)
 	}
 }
 
+/* Of a packed group. */
+#define HAS_TLB	 1
+#define WEIGHTED 2
+
 /* Pack the groups; they are in h->known. */
 static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 {
@@ -190,7 +194,7 @@ static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 		f->n++;
 		to->known = find(h, g);
 		pack_put(&b, g->n_series);
-		pack_put(&b, g->has_tlb);
+		pack_put(&b, (g->has_tlb ? HAS_TLB : 0) | (g->weighted ? WEIGHTED : 0));
 		pack_put(&b, g->tlb.l2_miss);
 		for (size_t k = 0; k < g->n_series; k++) {
 			to->cycles += series_miss_cycles(&g->series[k]);
@@ -213,10 +217,13 @@ static void unpack(const struct history *h, const struct frame *f, struct snapsh
 		const struct known *k = &h->known[f->groups[i].known];
 		struct group *g = &out->groups[out->n_groups++];
 		size_t n = pack_get(&p);
+		__u64 flags;
 
 		*g = group_of(k);
 		g->slot = f->groups[i].known;
-		g->has_tlb = pack_get(&p);
+		flags = pack_get(&p);
+		g->has_tlb = flags & HAS_TLB;
+		g->weighted = flags & WEIGHTED;
 		g->tlb.l2_miss = pack_get(&p);
 		g->series = xcalloc(n, sizeof(*g->series));
 		while (g->n_series < n)
@@ -226,6 +233,7 @@ static void unpack(const struct history *h, const struct frame *f, struct snapsh
 
 static void add_group(struct group *to, struct group *from)
 {
+	to->weighted |= from->weighted;
 	for (size_t i = 0; i < from->n_series; i++) {
 		struct series *s = &from->series[i], *same = NULL;
 
@@ -427,6 +435,8 @@ const struct frame *history_frame(const struct history *h, size_t i)
 void history_snapshot(const struct history *h, size_t i, struct snapshot *out)
 {
 	unpack(h, history_frame(h, i), out);
+	for (size_t k = 0; k < out->n_groups; k++)
+		group_weigh_series(&out->groups[k]);
 }
 
 static __u64 row_of(struct history *h, struct known *k, unsigned int labels)

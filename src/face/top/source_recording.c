@@ -44,7 +44,8 @@ static void describe(struct recording *s, const char *name)
 		if (info->pmu[p].op == ibs_metric_of_fetch(s->opts.metric) || *s->event)
 			continue;
 		snprintf(s->event, sizeof(s->event), "%s", info->pmu[p].name);
-		i->hist.period = info->pmu[p].freq ? 0 : info->pmu[p].period;
+		i->hist.period =
+			info->pmu[p].freq || trace_has_strata(info) ? 0 : info->pmu[p].period;
 		s->opts.period = i->hist.period;
 	}
 }
@@ -173,6 +174,7 @@ static int recording_annotate(struct top_source *source, struct top *t, struct a
 			       opts.name);
 	selection.by = 0;
 	selection.names = true;
+	selection.differences = false;
 	ret = trace_rewind(s->trace, err) ?: replay_open(s->trace, &selection, &r, err);
 	if (ret)
 		return ret;
@@ -258,6 +260,7 @@ struct top_source *source_recording(struct trace *t, const struct replay_opts *o
 	s->opts.symbol = function_of;
 	s->opts.symbol_arg = s;
 	s->opts.costs = true;
+	s->opts.differences = true;
 	places_of_recording(&s->source.info.places, trace_info(t)->topology);
 	describe(s, name);
 	return &s->source;

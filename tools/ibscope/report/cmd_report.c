@@ -119,14 +119,13 @@ static void start_html(struct report_cmd *c)
 /* These add up samples of both strata as if they had one weight. */
 static int check_strata(struct report_cmd *c, const struct trace_info *info, struct err *err)
 {
-	const char *option = c->folds ? "--folded" : c->html_path ? "--html" : NULL;
-
-	if (!option || !trace_has_strata(info))
+	if (!c->html_path || !trace_has_strata(info))
 		return 0;
-	return err_set(err, -EINVAL,
-		       "%s: %s was recorded with --strata, whose samples have different weights, "
-		       "which only tables and --pprof use",
-		       option, recorded_name(&c->in.input));
+	return err_set(
+		err, -EINVAL,
+		"--html: %s was recorded with --strata, whose samples have different weights, "
+		"which only tables, --folded and --pprof use",
+		recorded_name(&c->in.input));
 }
 
 static int open_all(struct report_cmd *c, struct err *err)
@@ -164,6 +163,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 			.weight = c->weight,
 			.metric = c->opts.metric,
 			.simulated = info->simulated,
+			.strata = trace_has_strata(info),
 			.tasks = c->in.tasks,
 			.symbols = c->in.symbols,
 		};

@@ -328,6 +328,7 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 
 	if (c->input.file) {
 		recorded_selection(&c->sampling, &c->replay);
+		c->input.strata = RECORDED_WEIGHTS;
 		ret = recorded_open(&c->input, &c->trace, err);
 		if (!ret)
 			c->source = source_recording(c->trace, &c->replay, c->input.file,
