@@ -40,6 +40,7 @@ struct ibs_config {
 	__u32 line_sets;	       /* sets per hot-line table, a power of two; 0: no tables */
 	__u32 line_feed; /* 1 << enum ibs_src of the loads to feed; IBS_LINE_FEED_WALKS */
 	__u32 reach;	 /* with IBS_WEIGH_STRATA: 1 << enum ibs_src of what both strata sample */
+	__u32 exposed; /* count exposed cycles; needs IBS_METRIC_DC_MISS_LAT and an event of ops */
 };
 _Static_assert(__builtin_offsetof(struct ibs_config, filter.terms) + 16 <= 64,
 	       "what each sample reads must fit one line, after 16 bytes of other constants");

@@ -5,6 +5,7 @@
 
 #include <ibscope/decide_cgroup.h>
 #include <ibscope/decide_filter.h>
+#include <ibscope/exposed.h>
 #include <ibscope/fetch.h>
 
 /* Ops that a sample counts for; needs cfg->weigh. */
@@ -100,12 +101,35 @@ static __noinline int count_op_hist(core_t core, __u64 *words, const __u64 *regs
 	return 0;
 }
 
+/*
+ * Exposed cycles of a pair with a histogram. Not inlined, as above. @slot: its first word
+ */
+static __noinline int count_exposed(core_t core, __u64 *slot, const __u64 *regs, __u32 word,
+				    __u64 ops)
+{
+	core_cfg *cfg = core_config(core);
+	const __u64 data = regs[IBS_OP_DATA];
+	__u64 data3;
+
+	if (!ibs_op_blocked(data))
+		return 0;
+	data3 = regs[IBS_OP_DATA3];
+	if (!ibs_op_dc_miss_lat_valid(data3))
+		return 0;
+	word = ibs_exposed_word(cfg->slot_words, word);
+	if (!ibs_op_exposed_valid(cfg->ibs.quirks, data, data3))
+		count_add(&slot[IBS_EXPOSED_UNKNOWN], 1);
+	else if (word && word < cfg->slot_words)
+		count_add(&slot[word], ops * ibs_op_exposed(data, data3));
+	return 0;
+}
+
 /* @place: set by regs_select() */
 static __always_inline __u32 aggregate(core_t core, const struct place *place,
 				       const struct sample *s, bool fetch)
 {
 	__u32 index, hist = place->word & IBS_LAYOUT_HIST, word = place->word & IBS_LAYOUT_WORD;
-	__u64 status = place->status, ops = 0, *words;
+	__u64 status = place->status, ops = 0, *slot, *words;
 	core_cfg *cfg = core_config(core);
 
 	if (cfg->weigh == IBS_WEIGH_STRATA) {
@@ -114,7 +138,7 @@ static __always_inline __u32 aggregate(core_t core, const struct place *place,
 			return IBS_OUTCOME_FILTERED_SRC;
 	}
 	index = slot_index(core, s->regs, fetch);
-	words = map_find(core, series, &index);
+	slot = words = map_find(core, series, &index);
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
 	/* the filter lets through TLB misses of few ops only: the full stratum alone counts them */
@@ -132,6 +156,8 @@ static __always_inline __u32 aggregate(core_t core, const struct place *place,
 		count_hist(core, words, s->regs, status, ops, true);
 	else
 		count_op_hist(core, words, s->regs, status, ops);
+	if (hist && !fetch && cfg->exposed)
+		count_exposed(core, slot, s->regs, word, cfg->weigh ? ops : 1);
 	return IBS_OUTCOME_AGGREGATED;
 }
 

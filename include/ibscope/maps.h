@@ -78,6 +78,27 @@ enum ibs_tlb_word {
 };
 _Static_assert((int)IBS_TLB_WORDS <= (int)IBS_LAYOUT_FIRST, "words of pairs begin there");
 
+/*
+ * Exposed cycles (exposed.h) have words of a slot that no pair uses, so that counters of older builds, which have 0 there,
+ * keep their layout: loads of which they are unknown, and one word for each pair with a histogram, counted from the last
+ * pair: in the room behind it, then behind the words of TLB misses. With IBS_METRIC_DC_MISS_LAT alone, if
+ * ibs_control.exposed says so.
+ */
+#define IBS_EXPOSED_UNKNOWN ((int)IBS_TLB_WORDS)
+#define IBS_EXPOSED_FRONT   (IBS_EXPOSED_UNKNOWN + 1)
+#define IBS_EXPOSED_TAIL    (IBS_HIST_REACH - IBS_HIST_WORDS)
+#define IBS_EXPOSED_PAIRS   (IBS_EXPOSED_TAIL + (int)IBS_LAYOUT_FIRST - IBS_EXPOSED_FRONT)
+
+/* The word of the pair whose first word is @word; 0: it has none. */
+static __always_inline __u32 ibs_exposed_word(__u32 slot_words, __u32 word)
+{
+	__u32 pair = (slot_words - IBS_HIST_REACH - word) / IBS_HIST_WORDS;
+
+	if (pair < IBS_EXPOSED_TAIL)
+		return slot_words - IBS_EXPOSED_TAIL + pair;
+	return pair < IBS_EXPOSED_PAIRS ? IBS_EXPOSED_FRONT + pair - IBS_EXPOSED_TAIL : 0;
+}
+
 /* Slot 0 counts groups that find no slot of their own. */
 #define IBS_SLOT_OTHER 0
 
@@ -355,6 +376,7 @@ struct ibs_control {
 	/* with IBS_WEIGH_STRATA: ops per sample of a pair with IBS_LAYOUT_REACH */
 	__u64 reach_ops;
 	struct ibs_strata strata;
+	__u64 exposed; /* nonzero: programs count exposed cycles; 0 in counters of older builds */
 };
 _Static_assert(sizeof(struct ibs_control) <= 1024, "the CPUs' states would move");
 

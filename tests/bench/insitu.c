@@ -98,6 +98,10 @@ static const struct rejection {
 
 static const struct variant others[] = {
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
+	/* as hist does it: ops are counted, which may be shared with another user of the PMU */
+	{ "aggregated: by cgroup, ops", { .by = IBS_BY_CGROUP, .count_ops = true, .tlb = true } },
+	{ "aggregated: by cgroup, exposed",
+	  { .by = IBS_BY_CGROUP, .count_ops = true, .tlb = true, .exposed = true } },
 	{ "aggregated: by cgroup, hot lines",
 	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_LINE_FEED_SHARING } },
 	{ "aggregated: by cgroup, flight",
@@ -148,6 +152,14 @@ static const struct variant others[] = {
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: by cgroup, ops",
+	  { .by = IBS_BY_CGROUP, .probe_read = true, .count_ops = true, .tlb = true } },
+	{ "copy: by cgroup, exposed",
+	  { .by = IBS_BY_CGROUP,
+	    .probe_read = true,
+	    .count_ops = true,
+	    .tlb = true,
+	    .exposed = true } },
 	{ "copy: by cgroup, flight",
 	  { .by = IBS_BY_CGROUP, .probe_read = true, .copies = true, .history_bytes = 16 << 20 } },
 	{ "copy: by cgroup, hot lines",

@@ -71,12 +71,12 @@ static void test_every_latency(void **state)
 #define OPS_N 3000
 
 static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample *sample,
-		      bool count_ops)
+		      bool count_ops, bool with_exposed)
 {
 	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N] = {}, cycles[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	struct series miss[IBS_OP_KIND_N][IBS_SRC_N] = {};
-	__u64 open = 0, hitm = 0, owned = 0;
+	__u64 open = 0, hitm = 0, owned = 0, exposed = 0, unexposed = 0;
 	struct tlb_counts tlb = {};
 	const struct group *g;
 	size_t n_met = 0;
@@ -97,6 +97,12 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 			struct series *m = &miss[kind][src];
 
 			cycles[kind][src] += w * (data3 >> 32 & 0xffff);
+			/* of a load that retired at once, part of its latency, if the number of requests is known */
+			if ((regs[IBS_OP_DATA] & 0xffff) <= 2 && (data3 >> 26 & 63))
+				m->exposed += (count_ops ? w : 1) *
+					      ((data3 >> 32 & 0xffff) / (data3 >> 26 & 63));
+			else
+				unexposed += (regs[IBS_OP_DATA] & 0xffff) <= 2;
 			m->open_n += ibs_op_valid_open_mem_reqs(&s);
 			if (ibs_op_valid_open_mem_reqs(&s))
 				m->open += data3 >> 26 & 63;
@@ -125,11 +131,16 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 		assert_int_equal(got->open, m->open);
 		assert_int_equal(got->state_n, m->state_n);
 		assert_int_equal(got->hitm, m->hitm);
+		assert_int_equal(got->exposed, with_exposed ? m->exposed : 0);
+		if (got->buckets || !with_exposed)
+			assert_int_equal(got->exposed_n, with_exposed ? got->valid - unexposed : 0);
+		exposed += got->exposed;
 		open += got->open_n;
 		hitm += got->hitm;
 		owned += got->state_n;
 	}
 	assert_true(open && hitm && owned);
+	assert_true(!with_exposed || (exposed && unexposed));
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
 	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
 }
@@ -145,14 +156,21 @@ static void test_ops(void **state)
 	random_regs(7, ZEN4_CAPS, regs, OPS_N);
 	for (size_t i = 0; i < OPS_N; i++) {
 		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
+		/* a few cycles from completion to retirement, and few open requests */
+		sample[i].regs[IBS_OP_DATA] &= ~0xffffULL;
+		sample[i].regs[IBS_OP_DATA] |= i % 5;
+		sample[i].regs[IBS_OP_DATA3] &= ~(0x3fULL << 26);
+		sample[i].regs[IBS_OP_DATA3] |= (ibs_sim_mix(i) & 3) << 26;
 		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
 	}
-	for (int count_ops = 0; count_ops < 2; count_ops++) {
+	for (int run = 0; run < 4; run++) {
+		const bool count_ops = run & 1, exposed = run & 2;
 		struct sampler_opts opts = zen4;
 		const struct engine_opts eo = { .ibs = opts.ibs,
 						.max_groups = opts.max_groups,
 						.sel = &opts.sel,
 						.count_ops = count_ops,
+						.exposed = exposed,
 						.tlb = true };
 		struct engine *e = NULL;
 		struct snapshot snap;
@@ -160,11 +178,12 @@ static void test_ops(void **state)
 		struct err err = {};
 
 		opts.count_ops = count_ops;
+		opts.exposed = exposed;
 		opts.tlb = true;
 		s = open_twin(&opts);
 		assert_int_equal(twin_run(s, sample, OPS_N, NULL, &err), 0);
 		snapshot(s, &snap);
-		check_ops(&snap, sample, count_ops);
+		check_ops(&snap, sample, count_ops, exposed);
 		snapshot_free(&snap);
 		sampler_close(s);
 
@@ -172,7 +191,7 @@ static void test_ops(void **state)
 		for (size_t i = 0; i < OPS_N; i++)
 			engine_run(e, sample[i].regs, sample[i].period, &task, NULL);
 		assert_int_equal(engine_snapshot(e, &snap, &err), 0);
-		check_ops(&snap, sample, count_ops);
+		check_ops(&snap, sample, count_ops, exposed);
 		snapshot_free(&snap);
 		engine_close(e);
 	}

@@ -102,11 +102,11 @@ class Filtered(unittest.TestCase):
 class Exposed(unittest.TestCase):
     """All loads of this recording retired at once; four requests were open, or no number of them is known."""
 
-    def report(self, event, *more, args=('--json',)):
+    def report(self, event, *more, args=('--json',), command='report'):
         make = os.path.join(os.path.dirname(MAKE), 'make_lines')
         with tempfile.NamedTemporaryFile() as f:
             subprocess.run([make, f.name, 'known', event, *more], check=True)
-            p = run('report', '--by', 'src', *args, f.name, env=dict(os.environ, COLUMNS='200'))
+            p = run(command, '--by', 'src', *args, f.name, env=dict(os.environ, COLUMNS='200'))
         self.assertEqual(p.returncode, 0, p.stderr)
         return p.stdout
 
@@ -123,6 +123,35 @@ class Exposed(unittest.TestCase):
         self.assertRegex(text, r'(?m)^SOURCE +SAMPLES +MISS CYCLES +EXPOSED ')
         self.assertRegex(text, r'(?m)^near-cache +470 +94\.0 M +23\.5 M ')
         self.assertRegex(text, r'(?m)^total +1,403 +144 M +36\.0 M ')
+
+    def test_order(self):
+        """Rows are ranked by it where it is known, and then by miss cycles: those of another complex waited for older ops."""
+        args = '--columns', 'miss_cycles,exposed'
+        first, *rest = self.report('ibs_op/cnt_ctl=1/', 'late', args=args).split('SOURCE')[1].splitlines()[1:]
+        self.assertNotIn('near-cache', first)
+        self.assertRegex('\n'.join(rest), r'near-cache +94\.0 M +0\b')
+        by_cycles = self.report('ibs_op/cnt_ctl=1/', 'late', args=(*args, '--sort', 'miss_cycles'))
+        self.assertRegex(by_cycles.split('SOURCE')[1].splitlines()[1], r'^near-cache ')
+        unknown = self.report('ibs_op/cnt_ctl=0/', 'late', args=args)
+        self.assertRegex(unknown.split('SOURCE')[1].splitlines()[1], r'^near-cache ')
+
+    def test_replay(self):
+        """hist, top and the collector count what a report adds up."""
+        r = {row['labels']['src']: row for row in json.loads(self.report('ibs_op/cnt_ctl=1/', 'late'))['rows']}
+        series = json.loads(self.report('ibs_op/cnt_ctl=1/', 'late', args=('--json',), command='replay'))['series']
+        self.assertGreater(len(series), 3)
+        for s in series:
+            self.assertEqual(s['exposed_cycles'], r[s['labels']['src']]['exposed'], s)
+        text = self.report('ibs_op/cnt_ctl=1/', 'late', args=(), command='replay')
+        self.assertRegex(text, r'(?m)^SOURCE .* MISS CYCLES/s +EXPOSED/s ')
+        self.assertNotRegex(text.split('SOURCE')[1].splitlines()[1], '^near-cache ')
+        text = self.report('ibs_op/cnt_ctl=1/', 'late', args=('--sort', 'cycles'), command='replay')
+        self.assertRegex(text.split('SOURCE')[1].splitlines()[1], '^near-cache ')
+        for event, more in (('ibs_op/cnt_ctl=0/', 'open'), ('ibs_op/cnt_ctl=1,l3missonly=1/', 'open'), ('ibs_op/cnt_ctl=1/', 'none')):
+            with self.subTest(event, more=more):
+                series = json.loads(self.report(event, more, args=('--json',), command='replay'))['series']
+                self.assertEqual({s['exposed_cycles'] for s in series}, {None})
+                self.assertNotIn('EXPOSED', self.report(event, more, args=(), command='replay'))
 
     def test_unknown(self):
         for event, more in (('ibs_op/cnt_ctl=0/', ['open']), ('ibs_op//', ['open']),

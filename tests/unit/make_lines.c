@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_lines FILE known [WITH [open]]: simulated samples of lines that are shared in known ways, see below.
+ * make_lines FILE known [WITH [open|late]]: simulated samples of lines that are shared in known ways, see below.
  * WITH is the event or the selection that the file says it was recorded with; or "zen3", "bare" (no
  * ranges of memory), "virtual" (no physical addresses), "guest" (they are said to be valid, but are 0, as in virtual
  * machines), "nowhere" (no addresses). With "open", loads that missed have
- * four open requests, else no number of them.
+ * four open requests, else no number of them; with "late", those from another complex also wait for older ops.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE few SAMPLES: line 0 of `known`, and line 1 shared falsely, with so many samples.
  * make_lines FILE many SAMPLES: as many lines as there may be.
@@ -57,7 +57,7 @@ struct access {
 static struct recording *out;
 static const struct cpu *cpu = &zen4;
 static __u64 now = 1000000000ull, written;
-static bool no_phys, zero_phys, no_addr, has_open;
+static bool no_phys, zero_phys, no_addr, has_open, has_late;
 
 static void add(const struct access *a)
 {
@@ -90,7 +90,8 @@ static void add(const struct access *a)
 		.phys = zero_phys ? 0 : a->phys,
 		.data3 = data3,
 		/* the test sees RmtSocket of caches in CompToRetCtr */
-		.packed = ibs_record_pack(a->socket, a->load ? data2 : 0, a->cpu),
+		.packed = ibs_record_pack(has_late && a->from == NEAR ? 500 : a->socket,
+					  a->load ? data2 : 0, a->cpu),
 	};
 	now += 1000;
 	written++;
@@ -344,7 +345,8 @@ int main(int argc, char **argv)
 	/* an event or a selection that the file says it was recorded with; or a processor */
 	if (random || nodes || !strcmp(argv[2], "many") || !strcmp(argv[2], "few"))
 		argc = 3;
-	has_open = argc > 4 && !strcmp(argv[4], "open");
+	has_late = argc > 4 && !strcmp(argv[4], "late");
+	has_open = has_late || (argc > 4 && !strcmp(argv[4], "open"));
 	if (argc > 3 && !strncmp(argv[3], "ibs_op/", 7))
 		snprintf(pmu.name, sizeof(pmu.name), "%s", argv[3]);
 	else if (argc > 3 && !strcmp(argv[3], "zen3"))

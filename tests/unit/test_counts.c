@@ -195,6 +195,75 @@ static void test_layout(void **unused)
 	free(used);
 }
 
+/* Words of exposed cycles belong to nobody else, and each pair with a histogram has its own. */
+static void test_exposed_words(void **unused)
+{
+	static const __u32 caps[] = { 0x1ff, 0x3ff, 0xbff, 0x1bff };
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(caps) / sizeof(caps[0]); k++) {
+		struct layout l;
+		unsigned char *used;
+
+		layout_init(&l, IBS_METRIC_DC_MISS_LAT, caps[k]);
+		used = calloc(l.words, 1);
+		assert_non_null(used);
+		for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+			for (unsigned int w = 0;
+			     layout_has(&l, i) &&
+			     w < (l.entry[i] & IBS_LAYOUT_HIST ? IBS_HIST_WORDS : IBS_PLAIN_WORDS);
+			     w++)
+				used[(l.entry[i] & IBS_LAYOUT_WORD) + w] = 1;
+		memset(used, 1, IBS_TLB_WORDS);
+		assert_int_equal(used[IBS_EXPOSED_UNKNOWN]++, 0);
+		for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+			__u32 word;
+
+			if (!layout_has(&l, i) || !(l.entry[i] & IBS_LAYOUT_HIST))
+				continue;
+			word = ibs_exposed_word(l.words, l.entry[i] & IBS_LAYOUT_WORD);
+			assert_in_range(word, 1, l.words - 1);
+			assert_int_equal(used[word]++, 0);
+		}
+		free(used);
+	}
+}
+
+/* They are known if the program says that it counts them, however many there are. */
+static void test_exposed(void **unused)
+{
+	__u64 *words = words_of(0, IBS_OP_KIND_LOAD, IBS_SRC_DRAM), *slot = slot_of(0);
+	const __u32 word = ibs_exposed_word(layout.words, words - slot);
+	const struct counts c = { .owners = owners,
+				  .series = series,
+				  .state = state,
+				  .n_cpus = 1,
+				  .outcomes = IBS_OUTCOME_N,
+				  .shards = SHARDS,
+				  .max_slots = SLOTS,
+				  .has_ops = true,
+				  .layout = &layout };
+
+	(void)unused;
+	slot[word] = 77;
+	for (int run = 0; run < 3; run++) {
+		const struct series *load;
+		struct snapshot s = {};
+		struct err err;
+
+		state->control.exposed = run > 0;
+		slot[IBS_EXPOSED_UNKNOWN] = run > 1 ? 3 : 0;
+		assert_int_equal(counts_read(&c, &s, &err), 0);
+		load = find(&s.groups[0], IBS_OP_KIND_LOAD, IBS_SRC_DRAM);
+		assert_int_equal(load->exposed, run ? 77 : 0);
+		assert_int_equal(load->exposed_n, !run	    ? 0
+						  : run > 1 ? load->valid - 3
+							    : load->valid);
+		snapshot_free(&s);
+	}
+	state->control.exposed = slot[word] = slot[IBS_EXPOSED_UNKNOWN] = 0;
+}
+
 static void test_ledgers(void **unused)
 {
 	struct ledger sum = { .pmu_exact = true },
@@ -238,10 +307,9 @@ static int tear_down(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_ledgers),
+		cmocka_unit_test(test_weights), cmocka_unit_test(test_exposed_words),
+		cmocka_unit_test(test_exposed), cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_layout),	cmocka_unit_test(test_ledgers),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -298,6 +298,51 @@ static void test_sums(void **state)
 	}
 }
 
+/* Where exposed cycles are known of all rows, these are ranked by them. */
+static void test_currency(void **state)
+{
+	const struct screen wide = { .width = 120, .utf8 = true };
+	static const size_t order[] = { 3, 2, 1, 0, 4 };
+	const struct hist_view none = {};
+	struct made m;
+	struct table t;
+	char *text;
+
+	(void)state;
+	make(&m, 5, 1000);
+	build(&m, 1U << LABEL_CGROUP, TABLE_CURRENCY, 0, &t);
+	assert_int_equal(t.sort, TABLE_CYCLES);
+	assert_true(isnan(table_value(&t, &t.total, TABLE_EXPOSED)));
+	table_free(&t);
+	/* the fewer miss cycles, the more are exposed; of the last group none */
+	for (size_t g = 0; g < m.s.n_groups; g++)
+		for (size_t k = 0; k < m.s.groups[g].n_series; k++) {
+			struct series *s = &m.s.groups[g].series[k];
+
+			s->exposed_n = s->valid;
+			s->exposed = g < 4 && s->valid ? 2000000 * g * g : 0;
+		}
+	build(&m, 1U << LABEL_CGROUP, TABLE_CURRENCY, 0, &t);
+	assert_int_equal(t.sort, TABLE_EXPOSED);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(t.row[i].name[LABEL_CGROUP], m.name[order[i]]);
+	table_free(&t);
+	text = print(&m, &wide, &none, TABLE_LABELS);
+	check_golden("exposed.txt", text);
+	free(text);
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	assert_string_equal(t.row[0].name[LABEL_CGROUP], m.name[0]);
+	table_free(&t);
+	/* one sample of one group that lacks it */
+	m.s.groups[2].series[1].exposed_n--;
+	build(&m, 1U << LABEL_CGROUP, TABLE_CURRENCY, 0, &t);
+	assert_int_equal(t.sort, TABLE_CYCLES);
+	assert_true(isnan(table_value(&t, &t.row[4], TABLE_EXPOSED)));
+	assert_false(isnan(table_value(&t, &t.row[0], TABLE_EXPOSED)));
+	table_free(&t);
+	destroy(&m);
+}
+
 /* Sources are told apart in every group, whether or not --by names them. */
 static void test_shares_of_sources(void **state)
 {
@@ -762,6 +807,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_currency),
 		cmocka_unit_test(test_fetches),
 		cmocka_unit_test(test_golden_of_options),
 		cmocka_unit_test(test_sums),

@@ -112,7 +112,7 @@ static __u16 nodes[PLACES] = { [6] = 1, 1, 1, 1, 1, 1 };
 
 static struct top *start(unsigned int groups, unsigned int intervals)
 {
-	struct top_opts opts = { .view.sort = TABLE_CYCLES,
+	struct top_opts opts = { .view.sort = TABLE_CURRENCY,
 				 .interval_s = 2,
 				 .info = &info,
 				 .host = "db-host-07",

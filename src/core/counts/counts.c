@@ -107,6 +107,19 @@ static void add_series(const struct layout *layout, unsigned int pair, const vol
 	out->samples += w[IBS_HIST_NO_LAT] + valid;
 }
 
+static void add_exposed(const struct counts *c, unsigned int pair, const volatile __u64 *words,
+			struct series *out)
+{
+	const __u16 entry = c->layout->entry[pair];
+	__u32 word;
+
+	if (!(entry & IBS_LAYOUT_HIST))
+		return;
+	word = ibs_exposed_word(c->layout->words, entry & IBS_LAYOUT_WORD);
+	out->exposed_n -= words[IBS_EXPOSED_UNKNOWN];
+	out->exposed += word ? words[word] : 0;
+}
+
 static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
 {
 	out->l2_hit += slot[IBS_TLB_L2_HIT];
@@ -165,6 +178,8 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 			add_tlb(c, words, &g->tlb);
 		for (unsigned int i = 0; i < p->n; i++) {
 			add_series(c->layout, p->pair[i], words, &all[p->pair[i]]);
+			if (c->state->control.exposed)
+				add_exposed(c, p->pair[i], words, &all[p->pair[i]]);
 			if (c->cost)
 				add_cost(c, p->pair[i], words, &c->cost[shard]);
 		}
@@ -181,7 +196,10 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 			all[pair].ops = c->period * all[pair].samples;
 			all[pair].cycles = c->period * all[pair].sum;
 			all[pair].hitm *= c->period ?: 1;
+			all[pair].exposed *= c->period ?: 1;
 		}
+		if (c->state->control.exposed)
+			all[pair].exposed_n += all[pair].valid;
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;
 		g->series[g->n_series++] = all[pair];

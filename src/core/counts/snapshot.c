@@ -86,6 +86,8 @@ static void series_sum(struct series *a, const struct series *b, int sign)
 	a->open += sign * b->open;
 	a->state_n += sign * b->state_n;
 	a->hitm += sign * b->hitm;
+	a->exposed += sign * b->exposed;
+	a->exposed_n += sign * b->exposed_n;
 	a->price += sign * b->price;
 	if (b->strata)
 		strata_sum_up(a, b->strata);
@@ -269,8 +271,10 @@ static void group_scale(struct group *g, const struct pmu_state *pmu)
 	for (size_t i = 0; f != 1 && i < g->n_series; i++) {
 		struct series *s = &g->series[i];
 
-		if (s->cycles)
+		if (s->cycles) {
 			s->hitm = llround(s->hitm * f);
+			s->exposed = llround(s->exposed * f);
+		}
 		s->cycles = llround(s->cycles * f);
 		s->ops = llround(s->ops * f);
 	}

@@ -30,6 +30,11 @@ struct series {
 	__u64 open_n, open; /* samples with a valid number of open requests, and their sum */
 	__u64 state_n;	    /* samples with a valid line state in the cache it came from */
 	__u64 hitm;	    /* miss cycles (latencies if those are unknown) of modified lines */
+	/*
+	 * Exposed cycles (latencies if ops are unknown). They are known if exposed_n, modulo 2^64, is `valid`: it lacks
+	 * all samples of the group of which they are not, whatever their source.
+	 */
+	__u64 exposed, exposed_n;
 	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
 	double price;
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */

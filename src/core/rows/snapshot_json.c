@@ -47,6 +47,11 @@ static void put_series(struct json_writer *w, const struct series *s)
 	for (size_t i = 0; i < SERIES_WORDS; i++)
 		json_put_i64(w, NULL, word[i]);
 	json_end(w);
+	/* not among the words, which are of a number that readers check */
+	json_begin_array(w, "exposed");
+	json_put_i64(w, NULL, s->exposed);
+	json_put_i64(w, NULL, s->exposed_n);
+	json_end(w);
 	json_begin_array(w, "buckets");
 	for (size_t b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++) {
 		if (!s->buckets[b])
@@ -98,6 +103,7 @@ void snapshot_put_end(FILE *f, size_t left_out)
 static bool parse_series(json_t *j, enum ibs_metric metric, struct series *s)
 {
 	const json_t *words = json_object_get(j, "words"), *buckets = json_object_get(j, "buckets");
+	const json_t *exposed = json_object_get(j, "exposed");
 	json_int_t w[SERIES_WORDS];
 
 	if (json_array_size(words) != SERIES_WORDS || json_array_size(buckets) % 2)
@@ -116,7 +122,10 @@ static bool parse_series(json_t *j, enum ibs_metric metric, struct series *s)
 			      .open_n = w[7],
 			      .open = w[8],
 			      .state_n = w[9],
-			      .hitm = w[10] };
+			      .hitm = w[10],
+			      .exposed = json_integer_value(json_array_get(exposed, 0)),
+			      /* unknown to older collectors */
+			      .exposed_n = json_integer_value(json_array_get(exposed, 1)) };
 	if (json_is_true(json_object_get(j, "latency")))
 		s->buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
 	for (size_t i = 0; i < json_array_size(buckets); i += 2) {

@@ -104,7 +104,8 @@ struct sampler_opts {
 	 */
 	struct pins *pins;
 	bool count_ops; /* the period may change: sum the ops of samples */
-	bool tlb;	/* count TLB misses of groups */
+	bool exposed; /* count exposed cycles: the event counts ops, the metric is IBS_METRIC_DC_MISS_LAT */
+	bool tlb; /* count TLB misses of groups */
 	/* Hot lines (ibscope/hot_lines.h): sets per table, a power of two; 0: none */
 	__u32 line_sets;
 	__u32 line_feed; /* 1 << enum ibs_src of the loads to feed; IBS_LINE_FEED_WALKS */

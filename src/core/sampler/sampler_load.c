@@ -27,7 +27,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 				.tlb = opts->tlb,
 				.line_sets = opts->line_sets,
 				.line_feed = opts->line_feed,
-				.reach = opts->reach };
+				.reach = opts->reach,
+				.exposed = opts->exposed };
 
 	config_select(&c, &opts->sel);
 	if (opts->by & IBS_BY_MODE)
@@ -265,6 +266,7 @@ int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_
 	if (ret)
 		return ret;
 	s->state = s->state_map.addr;
+	s->state->control.exposed = opts->exposed;
 	if (!s->adopted)
 		s->state->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
 	return 0;

@@ -21,7 +21,7 @@
 
 #define SHARE_MAX 0.1  /* of the CPUs' time, or of the samples */
 #define REFUSED	  0.25 /* of the time of a busy CPU */
-#define BUSY_NS	  3.0  /* ops that a busy CPU retires in a ns, if that cannot be measured */
+#define BUSY_OPS  3.0  /* ops that a busy CPU retires in a ns, if that cannot be measured */
 #define MEASURE_S 0.4
 #define LEAST	  100 /* samples that say something about delivery */
 #define CPU_EDGES \
@@ -95,16 +95,15 @@ int sampling_rate_check(const struct sample_cost *measured, __u64 period, __u64 
 {
 	const bool known = measured && measured->per_ns > 0;
 	const double ns = known ? measured->ns : SAMPLE_NS;
-	const double per_ns = known ? measured->per_ns : BUSY_NS;
+	const double per_ns = known ? measured->per_ns : BUSY_OPS;
 	const double each_ns = period / per_ns;
 	const double share = freq ? freq * ns / 1e9 : ns / (ns + each_ns);
-	char where[80], fits[80];
+	const char *where =
+		known ? "as measured on this machine" : "as published; it cannot be measured here";
+	char fits[80];
 
 	if (share <= REFUSED)
 		return 0;
-	snprintf(where, sizeof(where),
-		 known ? "as measured on this machine"
-		       : "as published; it cannot be measured here");
 	if (freq) {
 		snprintf(fits, sizeof(fits), "-F %.0f or less", floor(REFUSED / ns * 1e9));
 		return err_set(err, -ERANGE,

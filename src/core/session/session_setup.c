@@ -310,6 +310,10 @@ static int prepare_event(struct setup *s, unsigned int n, bool *usage, struct er
 		e->opts.reach = PLAN_L3_MISSES & ~(1U << IBS_SRC_NEAR_CACHE);
 	} else if (e->plan.strata) /* both strata share the limit */
 		e->opts.max_memory_bytes = (e->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) / 2;
+	e->opts.exposed = !fetch && event_term(e->spec, "cnt_ctl") &&
+			  e->opts.metric == IBS_METRIC_DC_MISS_LAT &&
+			  e->opts.filter != EVENT_FILTER_HARDWARE &&
+			  (!e->plan.strata || o->strata_counters);
 	e->opts.event = e->text;
 	e->opts.by = labels_by(e->labels);
 	e->opts.slabs |= !!(e->opts.by & IBS_BY_SLAB);

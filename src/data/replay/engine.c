@@ -247,7 +247,8 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 					 .reach = opts->reach,
 					 .tlb = opts->tlb,
 					 .line_sets = opts->line_sets,
-					 .line_feed = opts->line_feed };
+					 .line_feed = opts->line_feed,
+					 .exposed = opts->exposed };
 	layout_init(&e->layout, opts->metric, opts->ibs.caps);
 	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
 	/* most of it is never touched, so it takes no memory */
@@ -274,6 +275,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 		return ret;
 	}
 	core_control(e)->strata.used = opts->strata;
+	core_control(e)->exposed = opts->exposed;
 	core_control(e)->next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	e->counts = (struct counts){ .series = e->series,
 				     .owners = e->slot_owners,

@@ -173,6 +173,24 @@ void replay_close(struct replay *r)
 	free(r);
 }
 
+/* All events of the kind count ops, and no hardware filter chooses them. */
+static bool counts_ops(const struct replay *r)
+{
+	const struct trace_info *info = trace_info(r->trace);
+	size_t n = 0;
+
+	for (size_t i = 0; i < info->n_pmus; i++) {
+		const struct trace_pmu *pmu = &info->pmu[i];
+
+		if (pmu->op != (wanted(r) == TRACE_SAMPLE_OP))
+			continue;
+		if (pmu->filtered || !strstr(pmu->name, "cnt_ctl=1"))
+			return false;
+		n++;
+	}
+	return n && !trace_has_strata(info);
+}
+
 static int new_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
 {
 	struct selection sel = r->opts.sel;
@@ -185,6 +203,7 @@ static int new_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out,
 		.period = r->opts.period,
 		.strata = r->opts.differences && trace_has_strata(trace_info(r->trace)),
 		.reach = trace_info(r->trace)->n_pmus ? trace_info(r->trace)->pmu->reach : 0,
+		.exposed = r->opts.metric == IBS_METRIC_DC_MISS_LAT && counts_ops(r),
 		.tlb = wanted(r) == TRACE_SAMPLE_OP,
 		.memory = trace_info(r->trace)->memory,
 		.n_memory = trace_info(r->trace)->n_memory,

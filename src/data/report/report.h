@@ -284,7 +284,8 @@ struct report_table {
 	struct report_row total;
 	struct cell *cells;
 	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
-	size_t n_ranks; /* of MPI, in all recordings */
+	enum table_column sort; /* of the rows; never TABLE_CURRENCY */
+	size_t n_ranks;		/* of MPI, in all recordings */
 	struct report_kinds kinds;
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 	bool strata;		    /* samples have weights of their own: buckets are ops */

@@ -171,6 +171,9 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 		return table_is_weak(a->valid) ? 1 : -1;
 	if (x != y)
 		return x > y ? -1 : 1;
+	/* rows of which exposed cycles are unknown, or 0 */
+	if (o->sort == TABLE_EXPOSED && a->cycles != b->cycles)
+		return a->cycles > b->cycles ? -1 : 1;
 	if (a->samples != b->samples)
 		return a->samples > b->samples ? -1 : 1;
 	for (unsigned int k = 0; k < o->table->opts->n_by; k++) {
@@ -205,7 +208,7 @@ static bool folds(const struct report_table *t, const struct report_order *order
 	const double of_all = report_value(t, row, TABLE_SHARE),
 		     share = !row->valid && t->total.valid ? 0 : of_all;
 
-	return order->fold_few && (table_folds_idle(kept, order->sort, share) ||
+	return order->fold_few && (table_folds_idle(kept, t->sort, share) ||
 				   (few && table_folds(kept, row->samples, row->valid, share)));
 }
 
@@ -296,9 +299,12 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	report_strata_intervals(r, out);
 	report_imbalances(r, out);
 	report_pages(r, out);
+	if (o.sort == TABLE_CURRENCY)
+		o.sort = table_currency(report_value(out, &out->total, TABLE_EXPOSED));
 	/* where a period is unknown, by what is known of all */
-	if (order->sort == TABLE_CYCLES && !out->total.has_estimated)
+	if (o.sort == TABLE_CYCLES && !out->total.has_estimated)
 		o.sort = TABLE_TOTAL;
+	out->sort = o.sort;
 	out->estimated_unit = report_unit_name(out->total.units);
 	o.weak_last = order->weak_last && !order->by_key && order->sort != TABLE_SAMPLES &&
 		      order->sort != TABLE_VALID && order->sort != TABLE_OPS;

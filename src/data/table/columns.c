@@ -30,6 +30,11 @@ const struct column *column_find(const struct columns *of, enum table_column id)
 	return NULL;
 }
 
+enum table_column table_currency(double exposed)
+{
+	return exposed > 0 ? TABLE_EXPOSED : TABLE_CYCLES;
+}
+
 const char *column_heading(enum table_column id)
 {
 	return looks[id].heading;
@@ -187,7 +192,8 @@ static const struct option_row rows_of_views[] = {
 	  "pipe, all with --csv and --json",
 	  OPTION_NUMBER(struct view_opts, top, 1, 1 << 30), .what = "rows" },
 	{ "sort", 0, "COLUMN",
-	  "sort by this column, largest first, in top also by name; default miss cycles",
+	  "sort by this column, largest first, in top also by name; default exposed cycles "
+	  "where they are known, else miss cycles",
 	  set_sort },
 	{ "columns", 0, "COLUMN,..",
 	  "print these columns, in this order; by default as many as fit", set_columns },

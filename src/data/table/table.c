@@ -117,6 +117,11 @@ static double ratio(double part, double all)
 	return all > 0 ? part / all : (double)NAN;
 }
 
+double series_exposed(const struct series *s)
+{
+	return s->sum && s->cycles && s->exposed_n == s->valid ? s->exposed : (double)NAN;
+}
+
 static double percentile(const struct series *s, double q)
 {
 	long p = series_percentile(s, q);
@@ -337,7 +342,7 @@ static int compare_names(const struct table_row *a, const struct table_row *b)
 
 struct ranked {
 	struct table_row row;
-	double key;
+	double key, cycles;
 };
 
 static int compare_ranked_names(const void *pa, const void *pb)
@@ -353,6 +358,9 @@ static int compare_ranked(const void *pa, const void *pb)
 
 	if (ka != kb)
 		return ka > kb ? -1 : 1;
+	/* rows of which exposed cycles are unknown, or 0 */
+	if (a->cycles != b->cycles)
+		return a->cycles > b->cycles ? -1 : 1;
 	if (a->row.all.samples != b->row.all.samples)
 		return a->row.all.samples > b->row.all.samples ? -1 : 1;
 	return compare_names(&a->row, &b->row);
@@ -399,7 +407,8 @@ bool table_folds(size_t kept, __u64 samples, __u64 valid, double share)
 
 bool table_folds_idle(size_t kept, enum table_column sort, double share)
 {
-	return kept && (sort == TABLE_CYCLES || sort == TABLE_SHARE) && share <= 0;
+	return kept && (sort == TABLE_CYCLES || sort == TABLE_SHARE || sort == TABLE_EXPOSED) &&
+	       share <= 0;
 }
 
 /* Does the row belong into the rest? @few: rows of few samples do */
@@ -445,17 +454,36 @@ void table_rank_weak(struct table *t, size_t top, bool fold)
 	free(rest);
 }
 
+static enum table_column currency(const struct table *t, const struct ranked *d, size_t n)
+{
+	struct table_row total = {};
+
+	for (size_t i = 0; i < n; i++) {
+		total.all.sum += d[i].row.all.sum;
+		total.all.cycles += d[i].row.all.cycles;
+		total.all.exposed += d[i].row.all.exposed;
+		total.all.valid += d[i].row.all.valid;
+		total.all.exposed_n += d[i].row.all.exposed_n;
+	}
+	return table_currency(table_value(t, &total, TABLE_EXPOSED));
+}
+
 /* Takes ownership of the names and buckets of the @n rows. */
 static void fill(struct table *t, struct ranked *d, size_t n, size_t top)
 {
 	qsort(d, n, sizeof(*d), compare_ranked_names);
 	n = fold_equal(d, n);
+	if (t->sort == TABLE_CURRENCY)
+		t->sort = currency(t, d, n);
 	/* shares rank as their cycles; with a constant period, these as the sums */
-	for (size_t i = 0; i < n; i++)
-		d[i].key = t->sort != TABLE_CYCLES && t->sort != TABLE_SHARE
-				   ? table_value(t, &d[i].row, t->sort)
-			   : isnan(d[i].row.cycles) ? d[i].row.all.sum
-						    : d[i].row.cycles;
+	for (size_t i = 0; i < n; i++) {
+		const double cycles = isnan(d[i].row.cycles) ? d[i].row.all.sum : d[i].row.cycles;
+
+		d[i].key = t->sort == TABLE_CYCLES || t->sort == TABLE_SHARE
+				   ? cycles
+				   : table_value(t, &d[i].row, t->sort);
+		d[i].cycles = t->sort == TABLE_EXPOSED ? cycles : 0;
+	}
 	qsort(d, n, sizeof(*d), compare_ranked);
 	t->n = top && top < n ? top : n;
 	/* "other (1)" would take the line that the group itself can have */

@@ -148,7 +148,9 @@ bool table_is_remote(enum ibs_src src);
 
 /* Miss cycles of one series; NAN if the ops are unknown. */
 double series_miss_cycles(const struct series *s);
-/* The same, or latencies if the ops are unknown, with what their interval needs. */
+/* Exposed cycles (exposed.h) of series; NAN: unknown, where no load missed or a sample lacks what it takes. */
+double series_exposed(const struct series *s);
+/* Miss cycles, or latencies if the ops are unknown, with what their interval needs. */
 struct estimate series_waits(const struct series *s);
 
 /* 95 % interval of their sum; @drawn as of estimate_interval(). Of strata it follows from their slices. */

@@ -89,7 +89,8 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		out = mark_rough(r, !(v > 0), out);
 	else if (c == TABLE_SHARE)
 		out = mark_rough(r, !(v > 0 && v < 1), out);
-	if (c == TABLE_CYCLES || c == TABLE_PRICE || c == TABLE_LOW || c == TABLE_HIGH)
+	if (c == TABLE_CYCLES || c == TABLE_EXPOSED || c == TABLE_PRICE || c == TABLE_LOW ||
+	    c == TABLE_HIGH)
 		v = per_second(g->t, v);
 	column_text(g->screen, c, v, g->unit, out, CELL - 1);
 	if (*out == '<' && out > start) /* says as much as "~" */
@@ -110,6 +111,8 @@ static const char *heading(const struct table_text *g, enum table_column c)
 		return "EST. FETCHES";
 	if (c == TABLE_PRICE && g->t->key)
 		return "REMOTE PRICE";
+	if (c == TABLE_EXPOSED && g->t->key)
+		return "EXPOSED";
 	if (c == TABLE_LOW && g->t->key)
 		return "LOW";
 	if (c == TABLE_HIGH && g->t->key)

@@ -9,7 +9,7 @@
 #define NUMBER_MAX 10 /* bytes of a 64-bit number */
 
 /* Numbers of a group except histograms: TLB, and of each source its kinds of op and sums. */
-#define COUNTERS_MAX (6 + 1 + IBS_SRC_N * (1 + 2 * IBS_LAYOUT_OPS + 8))
+#define COUNTERS_MAX (6 + 1 + IBS_SRC_N * (1 + 2 * IBS_LAYOUT_OPS + 10))
 #define BUCKETS_MAX  (1 + IBS_SRC_N * IBS_LAT_BUCKETS)
 
 struct writer {
@@ -36,9 +36,11 @@ static __u64 get(const unsigned char **at)
 }
 
 /* Each number of a source but those by kind of op and the histogram. */
-#define SUMS(X, s)    \
-	X((s)->valid) \
-	X((s)->sum) X((s)->cycles) X((s)->open_n) X((s)->open) X((s)->state_n) X((s)->hitm)
+#define SUMS(X, s)     \
+	X((s)->valid)  \
+	X((s)->sum)    \
+	X((s)->cycles) \
+	X((s)->open_n) X((s)->open) X((s)->state_n) X((s)->hitm) X((s)->exposed) X((s)->exposed_n)
 #define TLB(X, t)      \
 	X((t)->l2_hit) \
 	X((t)->l2_miss) X((t)->l2_hit_ops) X((t)->l2_miss_ops) X((t)->refills) X((t)->refill_cycles)

@@ -40,11 +40,12 @@ void pack_put_bytes(struct packed *b, const void *data, size_t n)
 
 /* All but op, source and buckets. */
 static const size_t fields[] = {
-	offsetof(struct series, samples), offsetof(struct series, valid),
-	offsetof(struct series, sum),	  offsetof(struct series, ops),
-	offsetof(struct series, cycles),  offsetof(struct series, open_n),
-	offsetof(struct series, open),	  offsetof(struct series, state_n),
-	offsetof(struct series, hitm),
+	offsetof(struct series, samples),   offsetof(struct series, valid),
+	offsetof(struct series, sum),	    offsetof(struct series, ops),
+	offsetof(struct series, cycles),    offsetof(struct series, open_n),
+	offsetof(struct series, open),	    offsetof(struct series, state_n),
+	offsetof(struct series, hitm),	    offsetof(struct series, exposed),
+	offsetof(struct series, exposed_n),
 };
 #define FIELDS ARRAY_SIZE(fields)
 

@@ -62,7 +62,7 @@ static void end(struct top *t)
 
 static void sort_by(struct top *t, unsigned int column)
 {
-	t->opts.reverse = column == t->sort ? !t->opts.reverse : false;
+	t->opts.reverse = column == top_sort(t) ? !t->opts.reverse : false;
 	t->sort = column;
 	t->fresh = false;
 }
@@ -79,9 +79,9 @@ static void sort_step(struct top *t, int step)
 		list[n++] = t->hits.column[i].sort;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (list[i] == t->sort)
+		if (list[i] == top_sort(t))
 			at = i;
-	if (n && list[(at + n + step) % n] != t->sort)
+	if (n && list[(at + n + step) % n] != top_sort(t))
 		sort_by(t, list[(at + n + step) % n]);
 }
 

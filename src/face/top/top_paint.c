@@ -116,7 +116,7 @@ static void put_table(struct paint *p, int y, int x, int lines, const struct tab
 							    ? SORT_NAME
 							    : text.column[c - text.n_names];
 
-				if (sort == p->t->sort)
+				if (sort == top_sort(p->t))
 					grid_style(p->g, y, from + pad, screen_columns(cell),
 						   GRID_SELECTED);
 				if (sort < TABLE_HISTOGRAM || sort == SORT_NAME) {
@@ -139,8 +139,10 @@ static bool at_end(const struct top *t)
 
 static void main_table(struct paint *p, int y, int lines, int width)
 {
-	static const enum table_column few[] = { TABLE_CYCLES, TABLE_P99 };
 	struct top *t = p->t;
+	const enum table_column few[] = { top_sort(t) == TABLE_EXPOSED ? TABLE_EXPOSED
+								       : TABLE_CYCLES,
+					  TABLE_P99 };
 	struct screen screen = *p->screen;
 	size_t n = t->table.n - t->table.n_rest, fit, columns = t->opts.view.n_columns;
 	struct top_hits *hits = &t->hits;

@@ -99,9 +99,17 @@ int top_paint_warnings(struct paint *p, int y, bool head);
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 
+/* What the table that is shown is sorted by. */
+static inline unsigned int top_sort(const struct top *t)
+{
+	return t->sort != TABLE_CURRENCY		      ? t->sort
+	       : t->table.n && t->table.sort == TABLE_EXPOSED ? TABLE_EXPOSED
+							      : TABLE_CYCLES;
+}
+
 static inline const char *top_sort_name(const struct top *t)
 {
-	return t->sort == SORT_NAME ? "name" : column_find(&top_columns, t->sort)->name;
+	return t->sort == SORT_NAME ? "name" : column_find(&top_columns, top_sort(t))->name;
 }
 
 /* The label that the pane beside the rows shows: the source of data, or the outcome of fetches. */

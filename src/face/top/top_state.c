@@ -209,7 +209,7 @@ static void put_view(FILE *f, const struct top *t)
 		fprintf(f, "%s%s", sep, label_name(l));
 		sep = ",";
 	}
-	if (t->sort != TABLE_CYCLES)
+	if (t->sort != TABLE_CURRENCY)
 		fprintf(f, " --sort %s", top_sort_name(t));
 	if (t->opts.reverse)
 		fputs(" --reverse", f);
@@ -407,7 +407,7 @@ static void find_cursor(struct top *t)
 
 void top_update(struct top *t)
 {
-	enum table_column sort = t->sort == SORT_NAME ? TABLE_CYCLES : t->sort;
+	enum table_column sort = t->sort == SORT_NAME ? TABLE_CURRENCY : t->sort;
 	const struct frame *f;
 	size_t i = top_shown(t);
 

@@ -266,7 +266,7 @@ void hist_print_text(FILE *f, const struct screen *screen, const struct hist_vie
 	print_header(lines, screen, info, interval);
 	xmemclose(lines);
 	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->opts.has_sort ? v->opts.sort : TABLE_CYCLES, 0, name, arg, &t);
+		    v->opts.has_sort ? v->opts.sort : TABLE_CURRENCY, 0, name, arg, &t);
 	table_rank_weak(&t, v->opts.top ?: rows_that_fit(screen, info), !v->opts.top);
 	t.order = v->order;
 	format_lines(f, v->opts.format, above);
@@ -291,7 +291,7 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	struct table t;
 
 	table_build(interval, info->metric, labels ?: TABLE_LABELS,
-		    v->opts.has_sort ? v->opts.sort : TABLE_CYCLES, v->opts.top, name, arg, &t);
+		    v->opts.has_sort ? v->opts.sort : TABLE_CURRENCY, v->opts.top, name, arg, &t);
 	t.order = v->order;
 	table_print_csv(f, &t, info->simulated, !v->header_printed);
 	v->header_printed = true;
@@ -361,6 +361,7 @@ static void put_row(struct json_writer *w, const struct row *r, const struct lab
 		json_put_null(w, "open_requests");
 	}
 	json_put_known(w, "hitm_cycles", s->state_n && !isnan(cycles), s->hitm);
+	json_put_known(w, "exposed_cycles", !isnan(series_exposed(s)), s->exposed);
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 

@@ -506,7 +506,7 @@ static int report(int argc, char **argv, bool numa)
 				.in.input = { .takes_several = true,
 					      .takes_fetch = !numa,
 					      .strata = RECORDED_WEIGHTS },
-				.view.sort = TABLE_CYCLES };
+				.view.sort = TABLE_CURRENCY };
 	const struct recorded_command command = {
 		.sampling = &c.sampling,
 		.in = &c.in,

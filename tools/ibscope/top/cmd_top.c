@@ -464,7 +464,7 @@ static int parse(struct top_cmd *c, int argc, char **argv, bool *selects, struct
 
 int cmd_top(int argc, char **argv)
 {
-	struct top_cmd c = { .top = { .view = { .sort = TABLE_CYCLES, .by_name = true },
+	struct top_cmd c = { .top = { .view = { .sort = TABLE_CURRENCY, .by_name = true },
 				      .interval_s = DEFAULT_INTERVAL_S },
 			     .sigfd = -1 };
 	struct err err = { "" };
