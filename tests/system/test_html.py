@@ -468,6 +468,28 @@ class Job(Page):
 
 
 @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Exposed(Page):
+    """Containers are ranked by exposed cycles where these are known."""
+    def test_order(self):
+        with tempfile.TemporaryDirectory() as d:
+            self.file, self.html = (os.path.join(d, name) for name in ('a', 'a.html'))
+            for known in True, False:
+                with self.subTest(known=known):
+                    subprocess.run([LINES, self.file, 'known', 'ibs_op/cnt_ctl=%d/' % known, 'late'], check=True)
+                    p = run('report', self.file, '--html', self.html)
+                    self.assertEqual(p.returncode, 0, p.stderr)
+                    dom = self.dom()
+                    self.assertRegex(dom, 'aria-sort="descending"><button><span>%s, ' % ('Exposed' if known else 'Miss cycles'))
+                    self.assertIn('s by %s cycles</h2>' % ('exposed' if known else 'miss'), dom)
+                    r = self.report('--by', 'pod,container,cgroup')
+                    want = [row['exposed'] for row in [*r['rows'], r['total']]] if known else []
+                    self.assertEqual([float(x) for x in re.findall(r'data-exposed="([\d.]+)"', dom)], want)
+                    with browser.browse().page() as b:
+                        for width in (390, 800, 1400) if known else ():
+                            self.check_layout(b, width)
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
 class Lines(Page):
     """Lines that are shared in known ways."""
     @classmethod

@@ -308,6 +308,7 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 			      .data = t->opts->threads,
 			      .spread = t->n_ranks > 1 && !report_by(t->opts, LABEL_RANK),
 			      .metric = t->opts->metric,
+			      .sort = t->sort,
 			      .n = t->n,
 			      .n_rest = t->n_rest,
 			      .row = xcalloc(t->n, sizeof(*view.row)) };

@@ -264,13 +264,19 @@ static bool is_empty(struct table_text *g, size_t i)
 }
 
 /* True if column @a is to be dropped before @b. */
+/* Nobody understands the order of rows without the estimate that they are ranked by. */
+static unsigned int rank_of(const struct table_text *g, enum table_column c)
+{
+	return c == TABLE_EXPOSED && g->t->sort == c ? column_rank(TABLE_CYCLES) : column_rank(c);
+}
+
 static bool less_useful(struct table_text *g, size_t a, size_t b)
 {
 	bool empty = is_empty(g, a);
 
 	if (empty != is_empty(g, b))
 		return empty;
-	return column_rank(g->column[a]) < column_rank(g->column[b]);
+	return rank_of(g, g->column[a]) < rank_of(g, g->column[b]);
 }
 
 static void drop_columns(struct table_text *g)

@@ -2,7 +2,9 @@
 #include "html_facts.h"
 
 #include "base/text.h"
+#include "table/table.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -282,6 +284,15 @@ static void write_names(const struct html_report *r, struct json_writer *w)
 	json_end(w);
 }
 
+bool html_facts_exposed(const struct html_report *r)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < r->rows.n; i++)
+		sum += r->rows.row[i].exposed;
+	return table_currency(r->exposed_unknown ? (double)NAN : sum) == TABLE_EXPOSED;
+}
+
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
 	struct json_writer w = { .f = f };
@@ -291,6 +302,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	json_put_u64(&w, "rows", r->rows.n);
 	json_put_u64(&w, "period", r->same_period ? r->period : 0);
 	json_put_bool(&w, "hitm", r->hitm_known);
+	json_put_bool(&w, "exposed", html_facts_exposed(r));
 	json_put_text(&w, "host", r->opts.info->host);
 	json_put_text(&w, "file", r->opts.again);
 	json_put_u64(&w, "parts", r->parts);

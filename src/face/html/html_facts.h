@@ -41,7 +41,7 @@ struct html_group {
 struct html_sample {
 	struct html_key key;
 	__u64 time_ns, period; /* as for html_rows_add(), html_row_of_sample() */
-	__u32 latency;
+	__u32 latency, exposed;
 	unsigned int folds; /* steps that were applied to the key */
 };
 
@@ -71,6 +71,7 @@ struct html_report {
 	__u32 recent[HTML_RECENT]; /* the node of a thread met lately, by tid */
 	struct html_places places;
 	struct intern names[HTML_NAMES];
+	bool exposed_unknown;  /* of a sample */
 	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */
 	unsigned int folds;    /* steps that html_fold_add() has taken */
 	unsigned int parts;    /* recordings */
@@ -92,6 +93,9 @@ void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N]);
 /* Warnings for the top of the page: simulated, incomplete, lost samples. */
 void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
 		     char *buf, size_t size);
+
+/* Whether containers are ranked by exposed cycles: table_currency(). */
+bool html_facts_exposed(const struct html_report *r);
 
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
 

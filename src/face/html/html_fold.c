@@ -126,9 +126,17 @@ static int add(struct html_report *r, struct html_key key, unsigned int done, __
 	}
 }
 
+static struct html_row row_of(const struct html_sample *s)
+{
+	struct html_row row = html_row_of_sample(&s->key, s->latency, s->period);
+
+	row.exposed = (double)s->exposed * s->period;
+	return row;
+}
+
 static int add_sample(struct html_report *r, const struct html_sample *s)
 {
-	const struct html_row row = html_row_of_sample(&s->key, s->latency, s->period);
+	const struct html_row row = row_of(s);
 
 	return add(r, s->key, s->folds, s->time_ns, &row);
 }
@@ -143,8 +151,7 @@ static void add_batch(void *ctx, const void *items, size_t n)
 
 	r->left = items;
 	for (r->n_left = n; r->n_left; r->left++, r->n_left--) {
-		const struct html_row row =
-			html_row_of_sample(&r->left->key, r->left->latency, r->left->period);
+		const struct html_row row = row_of(r->left);
 
 		if (r->folds != r->left->folds ||
 		    html_rows_add(&r->rows, &r->left->key, r->left->time_ns, &row))

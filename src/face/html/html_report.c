@@ -7,9 +7,12 @@
 #include "base/array.h"
 #include "cgroup/container.h"
 #include "report/report.h"
+#include "table/table.h"
 #include "where/lines_print.h"
 
 #include <errno.h>
+#include <ibscope/exposed.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,6 +234,22 @@ static void add_names(struct html_report *r, const struct trace_event *ev, struc
 	}
 }
 
+/* As a report adds it up. */
+static void set_exposed(struct html_report *r, const struct trace_event *ev, struct html_sample *to)
+{
+	const struct ibs_op_sample *op = &ev->sample.op;
+	const __u64 data = op->reg[IBS_OP_DATA], data3 = op->reg[IBS_OP_DATA3];
+	enum report_unit unit;
+
+	if (!ibs_op_dc_miss_lat_valid(data3))
+		return;
+	if (report_period(r->opts.info, ev, &unit) && unit == REPORT_OPS &&
+	    op->present >> IBS_OP_DATA & 1 && ibs_op_exposed_valid(op->cpu.quirks, data, data3))
+		to->exposed = ibs_op_exposed(data, data3);
+	else
+		r->exposed_unknown = true;
+}
+
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -275,6 +294,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 									  : 0,
 				       .period = period,
 				       .latency = wait.lat };
+	set_exposed(r, ev, &sample);
 	return html_fold_sample(r, &sample);
 }
 
@@ -319,6 +339,8 @@ static int add_series(struct html_report *r, struct html_key key, const struct s
 					  .latencies = part * s->sum,
 					  .operations = s->buckets[b] * ops,
 					  .cycles = part * s->sum * ops,
+					  /* which latencies were exposed was not counted */
+					  .exposed = part * s->exposed,
 					  .max = ibs_lat_le(b) };
 		key.bucket = b;
 		ret = html_fold_add(r, key, time_ns, &sums);
@@ -352,6 +374,7 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 		r->samples += s->samples;
 		r->sources |= 1u << s->src;
 		r->period = r->period ?: !!s->ops;
+		r->exposed_unknown |= s->sum && isnan(series_exposed(s));
 		ret = add_series(r, key, s, r->first_ns + r->intervals * r->step_ns);
 	}
 	r->intervals++;
@@ -381,7 +404,8 @@ int html_report_write(struct html_report *r, const struct trace_end *end, __u64 
 	html_write_views(f);
 	html_write_facts(f, json, size);
 	free(json);
-	html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);
+	html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0,
+			html_facts_exposed(r));
 	html_write_tail(f);
 	return 0;
 }

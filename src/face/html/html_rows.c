@@ -49,6 +49,7 @@ static void add_sums(struct html_row *to, const struct html_row *from)
 	to->latencies += from->latencies;
 	to->operations += from->operations;
 	to->cycles += from->cycles;
+	to->exposed += from->exposed;
 	to->max = from->max > to->max ? from->max : to->max;
 }
 

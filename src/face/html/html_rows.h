@@ -34,6 +34,7 @@ struct html_row {
 	struct html_key key;
 	__u64 samples, latencies;  /* number, and the sum of their latencies in cycles */
 	double operations, cycles; /* sums of period, and of period times latency */
+	double exposed;		   /* cycles: exposed.h */
 	__u32 max;		   /* latency */
 };
 

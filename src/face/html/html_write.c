@@ -95,6 +95,7 @@ enum {
 	LATENCIES,
 	OPERATIONS,
 	CYCLES,
+	EXPOSED,
 	SAMPLES,
 	STACK,
 	MAX,
@@ -111,9 +112,9 @@ enum {
 };
 
 static const size_t widths[] = {
-	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [SAMPLES] = 4, [STACK] = 4, [MAX] = 2,
-	[TIME] = 2,	 [GROUP] = 2,	   [CPU] = 2,	 [RANK] = 2,	[ROLE] = 2,  [REGION] = 2,
-	[SOURCE] = 1,	 [FLAGS] = 1,	   [BUCKET] = 1, [MEMORY] = 1
+	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [EXPOSED] = 8, [SAMPLES] = 4, [STACK] = 4,
+	[MAX] = 2,	 [TIME] = 2,	   [GROUP] = 2,	 [CPU] = 2,	[RANK] = 2,    [ROLE] = 2,
+	[REGION] = 2,	 [SOURCE] = 1,	   [FLAGS] = 1,	 [BUCKET] = 1,	[MEMORY] = 1
 };
 
 /* Little endian, like typed arrays of browsers on all common machines. */
@@ -136,6 +137,7 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 					: k->memory;
 	double real = column == LATENCIES    ? row->latencies
 		      : column == OPERATIONS ? row->operations
+		      : column == EXPOSED    ? row->exposed
 					     : row->cycles;
 
 	if (widths[column] == 8)
@@ -144,7 +146,8 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 		memcpy(to, &word, widths[column]);
 }
 
-void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period)
+void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period,
+		     bool exposed)
 {
 	struct packer *p = xcalloc(1, sizeof(*p));
 	unsigned char buf[8 * 1024];
@@ -158,6 +161,8 @@ void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources,
 
 		if (period && (c == OPERATIONS || c == CYCLES))
 			continue; /* the page computes them */
+		if (c == EXPOSED && !exposed)
+			continue;
 		for (size_t i = 0; i < rows->n; i++) {
 			put_cell(buf + used, c, &rows->row[i], sources);
 			used += widths[c];

@@ -20,10 +20,12 @@ void html_write_facts(FILE *f, const char *json, size_t size);
  * html_write_rows() - write the rows as the data block "cells-data"
  * @sources: from enum ibs_src to the page's number for it
  * @period: of all samples; 0: varies, or is unknown
+ * @exposed: exposed cycles are known
  *
  * Columns one after the other, each padded to 8 bytes, deflated, as base64. 1-data.js reads them.
  */
-void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period);
+void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period,
+		     bool exposed);
 
 /* The script, and the end of the file. */
 void html_write_tail(FILE *f);

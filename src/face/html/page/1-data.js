@@ -10,7 +10,7 @@ async function readColumns() {
 	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
 	const bytes = await new Response(stream).arrayBuffer(), n = D.rows, c = {};
 	let at = 0;
-	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array],
+	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array], ['exposed', Float64Array],
 		['samples', Uint32Array], ['stack', Uint32Array], ['max', Uint16Array], ['time', Uint16Array], ['group', Uint16Array],
 		['cpu', Uint16Array], ['rank', Uint16Array], ['role', Uint16Array], ['region', Uint16Array], ['source', Uint8Array],
 		['flags', Uint8Array], ['bucket', Uint8Array], ['memory', Uint8Array]]) {
@@ -18,6 +18,8 @@ async function readColumns() {
 			c[name] = new Float64Array(n); /* computed from the others below */
 			continue;
 		}
+		if (name === 'exposed' && !D.exposed)
+			continue;
 		c[name] = new type(bytes, at, n);
 		at += n * type.BYTES_PER_ELEMENT;
 		at += -at & 7;
@@ -72,7 +74,7 @@ const at = bin => {
 const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code', 'rank', 'role', 'region', 'memory'];
 const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE, RANK, ROLE, REGION, MEMORY_NODE] = DIMENSIONS.map((_, i) => 1 << i);
 const selected = Object.fromEntries(DIMENSIONS.map(d => [d, null]));
-let byCycles = true, sortColumn = 'cycles', sortDown = true;
+let byCycles = true, sortColumn = D.exposed ? 'exposed' : 'cycles', sortDown = true;
 
 /* Return a function: the filters that row i fails, as bits. */
 function filters() {
@@ -91,7 +93,7 @@ function filters() {
 
 /* ---- sums ---- */
 function sums() {
-	return { samples: 0, cycles: 0, squares: 0, largest: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
+	return { samples: 0, cycles: 0, exposed: 0, squares: 0, largest: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
 		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
 		far: 0, farN: 0, near: 0, nearN: 0 };
 }
@@ -103,6 +105,7 @@ function addRow(sum, c, i, k) {
 	const n = c.samples[i], cycles = c.cycles[i], bucket = c.bucket[i], flags = c.flags[i];
 	sum.samples += n;
 	sum.cycles += cycles;
+	sum.exposed += D.exposed ? c.exposed[i] : 0;
 	sum.source[k] += cycles;
 	if (flags & TLB_VALID) {
 		sum.translated += n;

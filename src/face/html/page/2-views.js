@@ -129,6 +129,7 @@ const columns = () => [
 	{ key: 'name', title: D.group_title, css: '' },
 	{ key: 'samples', title: 'Samples', css: 'wide room', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
+	...D.exposed ? [{ key: 'exposed', title: '', css: 'mid', width: 76 }] : [],
 	{ key: 'share', title: 'Share, by source', css: 'mix', width: 122 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 56 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
@@ -165,14 +166,17 @@ function drawTable() {
 	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentile(sum.buckets, .5, sum.max), p99: percentile(sum.buckets, .99, sum.max) }));
 	const scale = scaleOf(Math.max(...rows.map(r => r.sum.cycles)) / s), max = Math.max(...whole.groups.map(x => x.cycles), 1e-9);
 	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
+	if (D.exposed)
+		cols[3].title = `Exposed, ${scale.prefix}/s`;
+	const after = cols.findIndex(c => c.key === 'share');
 	table.querySelector('colgroup').replaceChildren(...cols.map(c => html('col', { width: c.width, class: c.css })));
 	table.querySelector('thead tr').replaceChildren(...cols.map(c => html('th', { scope: 'col', class: c.css,
 		'aria-sort': c.key === sortColumn ? sortDown ? 'descending' : 'ascending' : null },
 		c.key ? html('button', { on: { click: () => sortBy(c.key) } }, html('span', {}, c.title)) : c.title)));
 	const value = r => sortColumn === 'name' ? D.groups[r.g].name : sortColumn === 'p50' || sortColumn === 'p99' ? r[sortColumn] ?? -1 :
-		sortColumn === 'share' ? r.sum.cycles : sortColumn === 'samples' || sortColumn === 'cycles' ? r.sum[sortColumn] :
+		sortColumn === 'share' ? r.sum.cycles : ['samples', 'cycles', 'exposed'].includes(sortColumn) ? r.sum[sortColumn] :
 			r.sum.cycles ? r.sum[sortColumn] / r.sum.cycles : -1;
-	rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.g - b.g) * (sortDown ? -1 : 1));
+	rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : sortColumn === 'exposed' && a.sum.cycles !== b.sum.cycles ? a.sum.cycles - b.sum.cycles : a.g - b.g) * (sortDown ? -1 : 1));
 	/* keep the selected row in the table */
 	const shown = rows.filter((r, i) => i < TABLE_ROWS || r.g === selected.group), rest = rows.filter(r => !shown.includes(r));
 	const body = shown.map(r => row(r, nameOf(D.groups[r.g].name, 'button', { 'aria-pressed': selected.group === r.g, 'data-focus': 'group' + r.g }),
@@ -187,12 +191,13 @@ function drawTable() {
 	function row(r, name, attributes) {
 		const x = r.sum, p50 = percentile(x.buckets, .5, x.max), p99 = percentile(x.buckets, .99, x.max), total = attributes.class === 'total';
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v);
-		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, weakMark(x) + scale.text(x.cycles / s)),
-			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 70, DIMENSIONS.some(d => d !== 'group' && selected[d] !== null) ? r.whole.cycles : 0),
+		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...D.exposed ? { 'data-exposed': x.exposed } : {}, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, weakMark(x) + scale.text(x.cycles / s)),
+			D.exposed ? cell(3, scale.text(x.exposed / s)) : '',
+			cell(after, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 70, DIMENSIONS.some(d => d !== 'group' && selected[d] !== null) ? r.whole.cycles : 0),
 				html('span', {}, percent(x.cycles, R.groups.reduce((a, b) => a + b.cycles, 0))))),
-			cell(4, percent(x.memory, x.cycles)), cell(5, percent(x.remote, x.cycles)),
-			cell(6, D.hitm ? percent(x.hitm, x.cycles) : UNKNOWN), cell(7, cyclesText(p50)), cell(8, cyclesText(p99)),
-			cell(9, stackedHistogram((b, k) => x.cost[b * S + k], first, last, 92, 18)));
+			cell(after + 1, percent(x.memory, x.cycles)), cell(after + 2, percent(x.remote, x.cycles)),
+			cell(after + 3, D.hitm ? percent(x.hitm, x.cycles) : UNKNOWN), cell(after + 4, cyclesText(p50)), cell(after + 5, cyclesText(p99)),
+			cell(after + 6, stackedHistogram((b, k) => x.cost[b * S + k], first, last, 92, 18)));
 	}
 }
 function sortBy(key) {
@@ -353,7 +358,7 @@ function drawFacts() {
 	id('when').textContent = D.when;
 	id('same').textContent = D.command + ' --json';
 	id('facts').replaceChildren(...D.facts.map(f => html('span', {}, f)));
-	id('containers-h').textContent = `${D.group_title}s by miss cycles`;
+	id('containers-h').textContent = `${D.group_title}s by ${D.exposed ? 'exposed' : 'miss'} cycles`;
 	const ledger = id('ledger'), seen = D.ledger && D.ledger.seen;
 	const row = of => (name, n, css) => html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? UNKNOWN : count(n)), html('td', {}, n === null || !of ? UNKNOWN : percent(n, of, 3)));
 	ledger.hidden = !D.ledger;
