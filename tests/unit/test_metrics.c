@@ -189,6 +189,31 @@ static void test_ops_and_tlb(void **state)
 	has_not("refill_latency_cycles_sum{container=\"other\"");
 }
 
+/* A collector that counts exposed cycles says of how many samples they are unknown; one that does not says nothing. */
+static void test_exposed(void **unused)
+{
+	__u64 *slot, *words;
+
+	(void)unused;
+	put_slot(1, 7, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L2, 18, 2);
+	words = words_of(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM);
+	slot = words -
+	       (layout.entry[IBS_LAYOUT_IDX(IBS_OP_KIND_LOAD, IBS_SRC_DRAM)] & IBS_LAYOUT_WORD);
+	slot[ibs_exposed_word(layout.words, words - slot)] = 4321;
+	print(METRICS_OPENMETRICS);
+	has_not("ibscope_load_exposed_cycles_total{");
+	has_not("ibscope_load_exposed_unknown_samples_total{");
+	counted.state.control.exposed = 1;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_load_exposed_cycles_total{cgroup=\"/a\",src=\"dram\"} 4321");
+	has_not("ibscope_load_exposed_unknown_samples_total{");
+	slot[IBS_EXPOSED_UNKNOWN] = 2;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/a\"} 2");
+}
+
 static void test_governor(void **state)
 {
 	json_t *j, *g;
@@ -1051,18 +1076,31 @@ static void test_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),    T(test_default_edges),
-		T(test_names),	      T(test_beyond),
-		T(test_same_names),   T(test_series),
-		T(test_fetches),      T(test_merged),
-		T(test_native),	      T(test_unknown_is_absent),
-		T(test_json),	      T(test_pieces),
-		T(test_coarse),	      T(test_edges),
-		T(test_ops_and_tlb),  T(test_machine),
-		T(test_exemplars),    T(test_process),
-		T(test_governor),     T(test_by),
-		T(test_by_nothing),   T(test_remote_price),
-		T(test_nothing_read), T(test_work_and_waiting),
+		T(test_histogram),
+		T(test_default_edges),
+		T(test_names),
+		T(test_beyond),
+		T(test_same_names),
+		T(test_series),
+		T(test_fetches),
+		T(test_merged),
+		T(test_native),
+		T(test_unknown_is_absent),
+		T(test_json),
+		T(test_pieces),
+		T(test_coarse),
+		T(test_edges),
+		T(test_ops_and_tlb),
+		T(test_exposed),
+		T(test_machine),
+		T(test_exemplars),
+		T(test_process),
+		T(test_governor),
+		T(test_by),
+		T(test_by_nothing),
+		T(test_remote_price),
+		T(test_nothing_read),
+		T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,22 @@ static void add_itlb(struct tlb_counts *to, const struct series *s)
 	}
 }
 
+/* Each series lacks all samples of its group of which they are unknown. 0 if exposed cycles are not counted. */
+static __u64 unexposed(const struct group *g)
+{
+	__u64 most = 0;
+	bool counted = false;
+
+	for (size_t i = 0; i < g->n_series; i++) {
+		const struct series *s = &g->series[i];
+		const __s64 lacks = s->valid - s->exposed_n;
+
+		counted |= s->exposed_n != 0;
+		most = lacks > (__s64)most ? (__u64)lacks : most;
+	}
+	return counted ? most : 0;
+}
+
 static void add_counts(struct metrics_group *sum, const struct group *g, bool fetch)
 {
 	for (size_t i = 0; i < g->n_series; i++) {
@@ -125,6 +141,7 @@ static void add_counts(struct metrics_group *sum, const struct group *g, bool fe
 			metrics_buckets(sum, s->src);
 		series_add(&sum->src[s->src], s);
 	}
+	sum->unexposed += fetch ? 0 : unexposed(g);
 	tlb_add(&sum->tlb, &g->tlb);
 }
 
@@ -148,6 +165,7 @@ static void merge_source(struct metrics_group *to, const struct metrics_group *g
 static void merge(struct metrics_group *to, const struct metrics_group *g)
 {
 	to->samples += g->samples;
+	to->unexposed += g->unexposed;
 	tlb_add(&to->tlb, &g->tlb);
 	for (int src = 0; src < IBS_SRC_N; src++)
 		if (g->src[src].samples)

@@ -8,8 +8,8 @@
 
 #define NUMBER_MAX 10 /* bytes of a 64-bit number */
 
-/* Numbers of a group except histograms: TLB, and of each source its kinds of op and sums. */
-#define COUNTERS_MAX (6 + 1 + IBS_SRC_N * (1 + 2 * IBS_LAYOUT_OPS + 10))
+/* Numbers of a group except histograms: TLB, unknown exposed cycles, and of each source its kinds of op and sums. */
+#define COUNTERS_MAX (7 + 1 + IBS_SRC_N * (1 + 2 * IBS_LAYOUT_OPS + 9))
 #define BUCKETS_MAX  (1 + IBS_SRC_N * IBS_LAT_BUCKETS)
 
 struct writer {
@@ -40,7 +40,7 @@ static __u64 get(const unsigned char **at)
 	X((s)->valid)  \
 	X((s)->sum)    \
 	X((s)->cycles) \
-	X((s)->open_n) X((s)->open) X((s)->state_n) X((s)->hitm) X((s)->exposed) X((s)->exposed_n)
+	X((s)->open_n) X((s)->open) X((s)->state_n) X((s)->hitm) X((s)->exposed)
 #define TLB(X, t)      \
 	X((t)->l2_hit) \
 	X((t)->l2_miss) X((t)->l2_hit_ops) X((t)->l2_miss_ops) X((t)->refills) X((t)->refill_cycles)
@@ -51,6 +51,7 @@ static void put_counters(struct writer *w, const struct metrics_group *g)
 
 #define PUT(v) put(w, v);
 	TLB(PUT, &g->tlb)
+	PUT(g->unexposed)
 	for (int src = 0; src < IBS_SRC_N; src++)
 		sources |= (g->src[src].samples > 0) << src;
 	put(w, sources);
@@ -97,6 +98,7 @@ static void get_counters(const unsigned char *counts, struct metrics_group *g)
 	__u32 sources;
 
 	TLB(GET, &g->tlb)
+	GET(g->unexposed)
 #undef GET
 	sources = get(at);
 	for (int src = 0; src < IBS_SRC_N; src++)

@@ -18,6 +18,7 @@ struct metrics_group {
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
 	__u64 timed[IBS_SRC_N];		      /* those of kinds of op with latencies */
+	__u64 unexposed;		      /* samples of which exposed cycles are unknown */
 	struct tlb_counts tlb;		      /* for fetches, the instruction TLB */
 	struct series src[IBS_SRC_N];	      /* their buckets, if any, are the next */
 	__u64 buckets[IBS_SRC_N][IBS_LAT_BUCKETS];

@@ -156,8 +156,15 @@ static __u64 estimated_ops(const struct metrics_group *g, int op, int src)
 	}
 OF_SERIES(miss_cycles, cycles)
 OF_SERIES(hitm_cycles, hitm)
+OF_SERIES(exposed_cycles, exposed)
 OF_SERIES(open_samples, open_n)
 OF_SERIES(open_requests, open)
+
+static __u64 unexposed_samples(const struct metrics_group *g, int op, int src)
+{
+	(void)op;
+	return src ? 0 : g->unexposed;
+}
 
 /* The price of remote memory falls when local memory gets slower; its components never do. */
 static bool of_memory(int src)
@@ -477,6 +484,18 @@ static const struct group_metric table[] = {
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_ops },
+	{ { "ibscope_load_exposed_cycles", METRIC_COUNTER, "cycles",
+	    "Estimate of the core cycles for which retirement waited for load misses, without the "
+	    "samples of ibscope_load_exposed_unknown_samples. Only of events that count ops." },
+	  put_load_misses,
+	  { SRC_SUM, SRC_MERGED, SRC_EACH },
+	  .value = exposed_cycles },
+	{ { "ibscope_load_exposed_unknown_samples", METRIC_COUNTER, "",
+	    "Sampled load misses that retirement waited for, but that do not report how many "
+	    "requests were open." },
+	  put_load_misses,
+	  { SRC_SUM, SRC_SUM, SRC_SUM },
+	  .value = unexposed_samples },
 	{ { "ibscope_load_hitm_cycles", METRIC_COUNTER, "cycles",
 	    "Of all miss cycles, those of loads that found the line modified in another cache." },
 	  put_load_misses,
