@@ -179,6 +179,7 @@ $(O)/src/data/recording/recording_columns.o: override CFLAGS += -O3
 # A skeleton is a prerequisite of its users.
 $(patsubst %,$(O)/src/core/sampler/sampler_%.o,events lease load open): $(BPF_O)/ibs_op.skel.h
 $(O)/src/core/pins/pins_links.o: $(BPF_O)/link_events.skel.h
+$(O)/src/host/probes/probes.o: $(BPF_O)/alloc_probes.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 

@@ -18,7 +18,7 @@ from ibscope import run  # noqa: E402
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SAMPLES = 2000
 # What perf.data has no place for; what depends on registers that a recording does not have.
-NO_PLACE = ('container', 'pod', 'namespace', 'ccx', 'node', 'socket', 'caps', 'format', 'selection', 'alloc_bytes')
+NO_PLACE = ('container', 'pod', 'namespace', 'ccx', 'node', 'socket', 'caps', 'format', 'selection', 'alloc_bytes', 'alloc_probes')
 LOOP = 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
 
 

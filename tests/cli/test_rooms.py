@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 # The one room that knows a BPF object and its maps.
-SKELETONS = {'ibs_op.skel.h': 'sampler', 'link_events.skel.h': 'pins'}
+SKELETONS = {'ibs_op.skel.h': 'sampler', 'link_events.skel.h': 'pins', 'alloc_probes.skel.h': 'probes'}
 
 # Headers that the Makefile writes.
 GENERATED = {'page_hashes.h'}

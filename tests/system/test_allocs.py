@@ -6,8 +6,10 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import ibscope
@@ -208,6 +210,115 @@ class Known(Case):
         self.assertIn(pids.pop(), forks)
 
 
+class Probes(Case):
+    """Programs that report their allocations by USDT probes."""
+
+    def setUp(self):
+        super().setUp()
+        # frame pointers: the kernel walks these stacks
+        self.program = self.build('probes_load.c', '-fno-omit-frame-pointer', '-g')
+
+    def check_probes(self, output, processes):
+        truth, got = collections.defaultdict(list), collections.defaultdict(list)
+        for line in output.splitlines():
+            word, *rest = line.split()
+            if word in ('alloc', 'free'):
+                truth[int(rest[0]), rest[1]].append((word, *map(int, rest[2:])))
+        events = Got(self.file).events
+        for e in events:
+            got[e['pid'], e['addr']].append(('alloc', e['size']) if e['type'] == 'alloc' else ('free',))
+        self.assertEqual(len({pid for pid, _ in truth}), processes)
+        self.assertEqual(got, truth)
+        symbols = Symbols(self.program)
+        for e in events:
+            if e['type'] == 'alloc':
+                self.assertEqual(e['weight'], 10 * e['size'])
+                self.assertEqual(symbols.names(e['stack'])[:3], ['je_sampled', 'by_probe', 'main'])
+
+    def start(self, *command):
+        """Something that runs the program with `wait`."""
+        p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir)
+        for close in p.stdin.close, p.stdout.close, p.stderr.close, p.wait, p.kill:
+            self.addCleanup(close)
+        return p
+
+    def ready(self, p):
+        self.assertEqual(p.stdout.readline(), 'ready\n')
+        return p
+
+    def go(self, p):
+        """Let it allocate. Return: what it said."""
+        p.stdin.write('\n')
+        p.stdin.flush()
+        lines = []
+        while not lines or lines[-1] != 'done\n':
+            lines.append(p.stdout.readline())
+            self.assertTrue(lines[-1])
+        return ''.join(lines)
+
+    def check_command(self):
+        """Of the command, by its interpreter, and its children, and not of a process that runs beside them."""
+        script = os.path.join(self.dir, 'script')
+        with open(script, 'w') as f:
+            f.write(f'#! {self.program} wait\n')
+        os.chmod(script, 0o755)
+        other = self.ready(self.start(self.program, 'wait'))
+        record = self.ready(self.start(os.path.join(ibscope.BUILD, 'ibscope'), 'record', *SIM, '--allocs', '--', script, 'fork'))
+        self.go(other)
+        output = self.go(record)
+        record.stdin.close()
+        errors = record.stderr.read()
+        self.assertEqual(record.wait(), 0, errors)
+        self.assertIn('150 allocations and frees by probes of 1 file', errors)
+        self.check_probes(output, 2)
+
+    def test_command(self):
+        self.check_command()
+        text = ibscope.run('dump', '--events', self.file).stdout
+        self.assertIn('# allocations: those that programs report by probes\n', text)
+
+    def test_static(self):
+        """No library could be loaded into it."""
+        self.program = self.build('probes_load.c', '-fno-omit-frame-pointer', '-g', '-static')
+        self.check_command()
+
+    def test_running(self):
+        """A process that runs already: no library is loaded into it."""
+        for follow in [], ['--follow']:
+            if os.path.exists(self.file):
+                os.unlink(self.file)
+            program, other = (self.ready(self.start(self.program, 'wait')) for _ in range(2))
+            record = self.start(os.path.join(ibscope.BUILD, 'ibscope'), 'record', *SIM, '--allocs', '-p', str(program.pid), *follow)
+            while not os.path.exists(self.file):
+                self.assertIsNone(record.poll())
+                time.sleep(0.02)
+            self.go(other)
+            output = self.go(program)
+            record.send_signal(signal.SIGINT)
+            self.assertEqual(record.wait(), 0, record.stderr.read())
+            self.check_probes(output, 1)
+
+    def test_report(self):
+        """The site is the function that called the allocator."""
+        p = ibscope.run('record', '--source', 'sim', '-c', '20000', '--max-loss', '100%', '--allocs', '--', self.program, cwd=self.dir)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        p = ibscope.run('report', '--json', '--by', 'allocation', self.file)
+        rows = {r['labels']['allocation']: r['samples'] for r in json.loads(p.stdout)['rows']}
+        sites = [site for site in rows if site and 'by_probe' in site]
+        self.assertEqual(len(sites), 1, rows)
+        self.assertRegex(sites[0], r'^by_probe probes_load\.c:\d+$')
+        self.assertGreater(rows[sites[0]], 10, rows)
+
+    def test_none(self):
+        with subprocess.Popen(['sleep', '60']) as program:
+            self.addCleanup(program.kill)
+            p = ibscope.run('record', *SIM, '--allocs', '-p', str(program.pid), cwd=self.dir)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn(f'process {program.pid} has no file with the USDT probe otel_memory:alloc', p.stderr)
+            self.assertFalse(os.path.exists(self.file))
+            program.kill()
+
+
 class Refused(Case):
     def refuse(self, words, *args):
         p = ibscope.run('record', *SIM, *args, cwd=self.dir)
@@ -216,8 +327,8 @@ class Refused(Case):
         self.assertFalse(os.path.exists(self.file))
 
     def test_options(self):
-        self.refuse("--allocs: put the program after '--' and record to a file", '--allocs')
-        self.refuse("--allocs: put the program after '--' and record to a file", '--allocs', '--csv', '--', 'true')
+        self.refuse("--allocs: put the program after '--', or choose processes", '--allocs')
+        self.refuse("--allocs: put the program after '--', or choose processes", '--allocs', '--csv', '--', 'true')
         self.refuse('--rotate exclude each other', '--allocs', '--rotate', '3', '--max-size', '1M', '--', 'true')
         self.refuse('--allocs', '--allocs=0', '--', 'true')
         self.refuse('--allocs', '--allocs=many', '--', 'true')

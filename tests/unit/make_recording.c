@@ -357,6 +357,7 @@ int main(int argc, char **argv)
 	info.pmu += fetch == 1;
 	pmus[0].stacks = !strcmp(how, "stacks") || random || bad;
 	info.alloc_bytes = random ? 4096 : 0;
+	info.alloc_probes = random;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
 	if (self && !uname(&u))

@@ -41,6 +41,7 @@ static struct trace_info some_info(void)
 				   .filter = "src == dram",
 				   .full_registers = true,
 				   .alloc_bytes = 4096,
+				   .alloc_probes = true,
 				   .realtime_ns = 1700000000123456789,
 				   .monotonic_ns = 987654321012345 };
 
@@ -107,6 +108,7 @@ static void same_info(const struct trace_info *a, const struct trace_info *b)
 	assert_int_equal(a->n_pmus, b->n_pmus);
 	assert_int_equal(a->full_registers, b->full_registers);
 	assert_true(a->alloc_bytes == b->alloc_bytes);
+	assert_true(a->alloc_probes == b->alloc_probes);
 	assert_true(a->realtime_ns == b->realtime_ns);
 	assert_true(a->monotonic_ns == b->monotonic_ns);
 	assert_string_equal(a->pmu->name, b->pmu->name);

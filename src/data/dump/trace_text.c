@@ -305,7 +305,9 @@ static void print_info_text(FILE *f, const struct trace_info *info)
 			(ull)info->memory[i].end, info->memory[i].node);
 	print_events(f, info);
 	print_line(f, "selection", info->filter);
-	if (info->alloc_bytes)
+	if (info->alloc_probes)
+		fprintf(f, "# allocations: those that programs report by probes\n");
+	else if (info->alloc_bytes)
 		fprintf(f, "# allocations: of %llu bytes or more, and a sample of smaller ones\n",
 			(ull)info->alloc_bytes);
 	fprintf(f, "# registers: %s\n", info->full_registers ? "all" : "all but IBS_OP_CTL");
@@ -405,6 +407,8 @@ static void print_info_json(FILE *f, const struct trace_info *info)
 	json_put_bool(w, "full_registers", info->full_registers);
 	if (info->alloc_bytes)
 		json_put_u64(w, "alloc_bytes", info->alloc_bytes);
+	if (info->alloc_probes)
+		json_put_bool(w, "alloc_probes", true);
 	if (info->realtime_ns) {
 		json_put_u64(w, "realtime_ns", info->realtime_ns);
 		json_put_u64(w, "monotonic_ns", info->monotonic_ns);

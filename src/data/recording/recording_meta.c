@@ -114,6 +114,8 @@ char *recording_meta_encode(const struct trace_info *info)
 	json_put_bool(&w, "full_registers", info->full_registers);
 	if (info->alloc_bytes)
 		json_put_i64(&w, "alloc_bytes", info->alloc_bytes);
+	if (info->alloc_probes)
+		json_put_bool(&w, "alloc_probes", true);
 	json_begin_object(&w, "clock");
 	json_put_text(&w, "name", "CLOCK_MONOTONIC");
 	json_put_i64(&w, "monotonic_ns", info->monotonic_ns);
@@ -286,6 +288,7 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 	info->n_cpus = get_number(j, "cpus");
 	info->full_registers = get_bool(j, "full_registers");
 	info->alloc_bytes = get_number(j, "alloc_bytes");
+	info->alloc_probes = get_bool(j, "alloc_probes");
 	info->job_ranks = get_number(json_object_get(j, "mpi"), "ranks");
 	get_text(json_object_get(j, "mpi"), "job", info->job, sizeof(info->job));
 	clock = json_object_get(j, "clock");

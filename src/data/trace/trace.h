@@ -72,6 +72,7 @@ struct trace_info {
 	char filter[1024];   /* selection in force while recording, "" for all */
 	bool full_registers; /* samples have all registers: --raw, perf */
 	__u64 alloc_bytes; /* allocations of so many bytes were recorded, and a sample of smaller ones; 0: none */
+	bool alloc_probes; /* instead, those that programs report by probes, whatever their size */
 	__u64 realtime_ns; /* time of day at `monotonic_ns`, 0 if unknown */
 	__u64 monotonic_ns;
 };

@@ -41,6 +41,7 @@ struct pending {
 	size_t stack; /* index in allocs.stacks */
 	__u32 tgid, tid;
 	__u16 n_stack, kind;
+	bool probed; /* of any process that has the probe */
 };
 
 struct allocs {
@@ -56,6 +57,9 @@ struct allocs {
 	__u64 seq, started, own_namespace;
 	double searched_s; /* when new files were searched for */
 	bool warned_files;
+	struct probes *probes; /* NULL: none */
+	const struct task_choice *choice;
+	__u64 probes_lost; /* as of the last reading */
 	struct allocs_counts counts;
 	unsigned char ring[IBSCOPE_ALLOC_LARGE]; /* what is read of a file at a time */
 };
@@ -76,10 +80,18 @@ void allocs_add(struct allocs *a, const char *dir)
 	snprintf(a->dirs[a->n_dirs++], REGIONS_DIR_MAX, "%s", dir);
 }
 
+void allocs_add_probes(struct allocs *a, struct probes *probes, const struct task_choice *choice)
+{
+	a->probes = probes;
+	a->choice = choice;
+	a->counts.probes = probes_files(probes);
+}
+
 void allocs_free(struct allocs *a)
 {
 	if (!a)
 		return;
+	probes_close(a->probes);
 	for (size_t i = 0; i < a->n_files; i++)
 		close(a->files[i].fd);
 	free(a->dirs);
@@ -193,17 +205,28 @@ static __u64 weight_of(const struct file *f, const struct ibscope_alloc_event *e
 	return llround(e->size / -expm1(-(double)e->size / f->mean));
 }
 
+/* Add an event that is valid. */
+static void add_pending(struct allocs *a, struct pending p, const uint64_t *stack)
+{
+	p.seq = a->seq++;
+	p.stack = a->n_stacks;
+	array_reserve(a->stacks, a->stacks_room, a->n_stacks + p.n_stack);
+	if (p.n_stack)
+		memcpy(a->stacks + a->n_stacks, stack, p.n_stack * sizeof(*stack));
+	a->n_stacks += p.n_stack;
+	array_reserve(a->pending, a->room, a->n + 1);
+	a->pending[a->n++] = p;
+}
+
 /* Return: whether the event is valid. */
 static bool add_event(struct allocs *a, const struct file *f, const struct ibscope_alloc_event *e,
 		      const uint64_t *stack, __u64 now)
 {
 	const bool frees = e->kind >= IBSCOPE_ALLOC_FREED;
 	struct pending p = { .time = e->time_ns,
-			     .seq = a->seq++,
 			     .addr = e->addr,
 			     .size = e->size,
 			     .weight = frees ? 0 : weight_of(f, e),
-			     .stack = a->n_stacks,
 			     .n_stack = e->n_stack,
 			     .kind = e->kind,
 			     .tgid = f->tgid };
@@ -213,12 +236,7 @@ static bool add_event(struct allocs *a, const struct file *f, const struct ibsco
 	    (e->kind == IBSCOPE_ALLOC_SAMPLED && e->size >= f->mean))
 		return false;
 	p.tid = thread_of(a, f, e->tid);
-	array_reserve(a->stacks, a->stacks_room, a->n_stacks + e->n_stack);
-	if (e->n_stack)
-		memcpy(a->stacks + a->n_stacks, stack, e->n_stack * sizeof(*stack));
-	a->n_stacks += e->n_stack;
-	array_reserve(a->pending, a->room, a->n + 1);
-	a->pending[a->n++] = p;
+	add_pending(a, p, stack);
 	a->counts.events++;
 	return true;
 }
@@ -304,6 +322,37 @@ static void read_file(struct allocs *a, struct file *f, bool last)
 		a->counts.lost++;
 }
 
+/* --- probes */
+
+static bool add_probe_event(const struct ibs_alloc_probe_event *e, void *arg)
+{
+	struct allocs *a = arg;
+	struct pending p = { .time = e->time_ns,
+			     .addr = e->addr,
+			     .size = e->frees ? 0 : e->size,
+			     .weight = e->frees ? 0 : e->weight,
+			     .tgid = e->tgid,
+			     .tid = e->tid,
+			     .n_stack = e->n_stack,
+			     .kind = e->frees ? IBSCOPE_ALLOC_FREED : IBSCOPE_ALLOC_SAMPLED,
+			     .probed = true };
+
+	add_pending(a, p, (const uint64_t *)e->stack);
+	return a->n < PENDING_MAX;
+}
+
+static void read_probes(struct allocs *a)
+{
+	const __u64 lost = a->probes ? probes_lost(a->probes) : 0;
+
+	if (a->probes && a->n < PENDING_MAX)
+		probes_read(a->probes, add_probe_event, a);
+	a->counts.lost += lost - a->probes_lost;
+	a->probes_lost = lost;
+}
+
+/* --- all */
+
 /* Forget the events that were returned, with their stacks. */
 static void drop_returned(struct allocs *a)
 {
@@ -360,6 +409,7 @@ void allocs_refresh(struct allocs *a, bool last)
 			a->files[kept++] = *f;
 	}
 	a->n_files = kept;
+	read_probes(a);
 	if (a->n)
 		qsort(a->pending, a->n, sizeof(*a->pending), by_time);
 }
@@ -369,15 +419,18 @@ __u64 allocs_peek(const struct allocs *a)
 	return a && a->next < a->n ? a->pending[a->next].time : UINT64_MAX;
 }
 
-void allocs_next(struct allocs *a, struct trace_event *ev)
+bool allocs_next(struct allocs *a, struct trace_event *ev)
 {
 	const struct pending *p = &a->pending[a->next++];
 
+	if (p->probed && !task_choice_has(a->choice, p->tgid))
+		return false;
+	a->counts.events += p->probed;
 	*ev = (struct trace_event){ .time = p->time };
 	if (p->kind >= IBSCOPE_ALLOC_FREED) {
 		ev->kind = TRACE_FREE;
 		ev->free = (typeof(ev->free)){ p->tgid, p->tid, p->addr, p->size };
-		return;
+		return true;
 	}
 	ev->kind = TRACE_ALLOC;
 	ev->alloc = (struct trace_alloc){ .tgid = p->tgid,
@@ -388,6 +441,7 @@ void allocs_next(struct allocs *a, struct trace_event *ev)
 					  .stack = a->stacks + p->stack,
 					  .n_stack = p->n_stack,
 					  .mapped = p->kind == IBSCOPE_ALLOC_MAPPED };
+	return true;
 }
 
 double allocs_delay_s(const struct allocs *a)

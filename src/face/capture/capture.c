@@ -34,8 +34,8 @@ static int put_events(struct capture *c, __u64 until, struct err *err)
 				continue;
 		} else if (regions_peek(c->regions) == next) {
 			regions_next(c->regions, &ev);
-		} else {
-			allocs_next(c->allocs, &ev);
+		} else if (!allocs_next(c->allocs, &ev)) {
+			continue;
 		}
 		if (ev.kind == TRACE_EXIT)
 			regions_forget(c->regions, ev.fork.tid);

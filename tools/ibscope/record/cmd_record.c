@@ -471,10 +471,9 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	record_topology(&r->info, &r->topology, r->memory);
 	r->out.info = &r->info;
 	ret = capture_begin(&r->capture, r->session, !r->code_maps && samples_data(&r->info), err);
+	ret = ret ?: record_regions_begin(r, err);
 	if (ret)
 		return ret;
-	r->info.alloc_bytes = r->alloc_bytes;
-	record_regions_begin(r);
 	r->out.stop = &interrupted;
 	block_signals(false, NULL);
 	ret = output_open(&r->out, &r->capture.output, err);
@@ -511,6 +510,7 @@ static void close_record(struct record *r)
 	capture_close(&r->capture);
 	rank_meeting_close(r->meeting);
 	free(r->rank_path);
+	free(r->probe_file);
 	free(r->rank_pids);
 	session_free(r->session);
 	sampling_free(&r->sampling);

@@ -128,8 +128,8 @@ const struct option_row record_options[] = {
 			STRATA_OPTIONS) },
 	{ "allocs", 0, "[=BYTES]",
 	  "record allocations of at least BYTES (4K) by COMMAND and a sample of smaller ones, with "
-	  "their "
-	  "stacks, for `ibscope report --by allocation`",
+	  "their stacks, for `ibscope report --by allocation`; or those that COMMAND, or the "
+	  "processes of --pid, report by the USDT probes otel_memory",
 	  set_allocs },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "

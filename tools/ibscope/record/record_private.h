@@ -11,10 +11,12 @@ struct record {
 	struct session *session;
 	struct output_opts out;
 	bool csv, json, per_rank, omp, markers;
-	__u64 alloc_bytes;	      /* record allocations of so many bytes; 0: none */
-	bool code_maps;		      /* record only maps of executable memory */
-	struct mpi_rank rank;	      /* with per_rank */
-	char *rank_path;	      /* out.path with the rank filled in */
+	__u64 alloc_bytes;    /* record allocations of so many bytes; 0: none */
+	char *probe_file;     /* of the command, that has probes of allocations; NULL: none */
+	bool alloc_probes;    /* record what programs report by probes, whatever its size */
+	bool code_maps;	      /* record only maps of executable memory */
+	struct mpi_rank rank; /* with per_rank */
+	char *rank_path;      /* out.path with the rank filled in */
 	struct rank_meeting *meeting; /* NULL: this rank is alone on its node, or there is no MPI */
 	__u32 *rank_pids;
 	char regions_dir[REGIONS_DIR_MAX]; /* of our own command; "": none */
@@ -79,8 +81,8 @@ int record_ended_ranks(struct record *r, struct err *err);
 /* Call before starting the command. Return: 0 or a negative errno with @err. */
 int record_regions_prepare(struct record *r, struct err *err);
 
-/* Start to collect regions, and allocations, of our command and of other ranks. */
-void record_regions_begin(struct record *r);
+/* Start to collect regions, and allocations, of our command and of other ranks. Return: 0 or a negative errno with @err. */
+int record_regions_begin(struct record *r, struct err *err);
 
 /* Do other options go with --strata? Return: 0 or -EINVAL with @err. */
 int record_check_strata(const struct record *r, struct err *err);
@@ -92,6 +94,9 @@ int record_add_library(const char *list, const char *name, struct err *err);
 
 /* Can they be recorded? Call before record_regions_prepare(). Return: 0 or a negative errno with @err. */
 int record_allocs_prepare(struct record *r, struct err *err);
+
+/* Listen to probes of the command, or of the selected processes. Return: 0 or a negative errno with @err. */
+int record_allocs_begin(struct record *r, struct err *err);
 
 /* Say what was recorded, and what could not be. */
 void record_allocs_summary(const struct record *r);

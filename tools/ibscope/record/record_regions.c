@@ -76,7 +76,7 @@ static void collect(struct record *r, const char *dir)
 		allocs_add(r->capture.allocs, dir);
 }
 
-void record_regions_begin(struct record *r)
+static void collect_all(struct record *r)
 {
 	const struct rank_member *m = NULL;
 	size_t n = 0;
@@ -93,4 +93,12 @@ void record_regions_begin(struct record *r)
 	for (size_t i = 0; i < n; i++)
 		if (*m[i].regions)
 			collect(r, m[i].regions);
+}
+
+int record_regions_begin(struct record *r, struct err *err)
+{
+	collect_all(r);
+	r->info.alloc_bytes = r->alloc_bytes;
+	r->info.alloc_probes = r->alloc_probes;
+	return record_allocs_begin(r, err);
 }
