@@ -274,6 +274,27 @@ class Annotate(unittest.TestCase):
             self.assertEqual((p.returncode, p.stdout), (2, ''))
             self.assertIn(says, p.stderr)
 
+    def test_function_and_file(self):
+        """The last argument is the recording, if it is one; what could be either is an error that says so."""
+        want = run('annotate', '-i', self.file, 'annotated')
+        self.assertEqual(want.returncode, 0, want.stderr)
+        p = run('annotate', 'annotated', self.file)
+        self.assertEqual((p.returncode, p.stdout), (0, want.stdout), p.stderr)
+        with open(self.file, 'rb') as f:
+            p = subprocess.run([ibscope.IBSCOPE, 'annotate', 'annotated', '-'], stdin=f, capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout.splitlines()[1:]), (0, want.stdout.splitlines()[1:]), p.stderr)
+        options = json.loads(run('annotate', '--json', 'annotated', self.file, '--op', 'load').stdout)
+        self.assertEqual(options, json.loads(run('annotate', '--json', 'annotated', '-i', self.file, '--op', 'load').stdout))
+        for args, says in (((self.file, 'annotated'), "unexpected argument 'annotated': give the FUNCTION first, and then the recording"),
+                           (('annotated', '/no/such'), "unexpected argument '/no/such': give one FUNCTION, and then a recording, which this is not"),
+                           ((self.file, self.file), f"'{self.file}' and '{self.file}' are both files: if the first is a FUNCTION, give the recording with -i"),
+                           (('a', 'b', 'c'), "unexpected argument 'c': give one FUNCTION, and one recording after it"),
+                           (('-i', self.file, 'annotated', 'b'), "unexpected argument 'b': give one FUNCTION, as the recording was already given with -i")):
+            with self.subTest(args=args):
+                p = run('annotate', *args)
+                self.assertEqual((p.returncode, p.stdout), (2, ''))
+                self.assertIn(says, p.stderr)
+
     def test_no_recording(self):
         """A file that is none is not searched for as a function."""
         path = os.path.join(self.dir.name, 'junk.data')

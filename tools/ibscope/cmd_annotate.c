@@ -32,13 +32,13 @@ static const struct option_row annotate_options[] = {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
-		"usage: ibscope annotate [options] [FUNCTION | FILE]\n\n"
+		"usage: ibscope annotate [options] [FUNCTION] [FILE]\n\n"
 		"Print the source and the instructions of a function, and the cost of each in a "
 		"recording of\n`ibscope record` or `perf record --raw-samples`. FUNCTION is a "
 		"symbol that\n`ibscope report --by symbol` prints; default the one with most "
 		"miss cycles.\n\n"
 		"  ibscope annotate FILE                     the function with most miss cycles\n"
-		"  ibscope annotate -i FILE walk_list\n"
+		"  ibscope annotate walk_list FILE\n"
 		"  ibscope annotate --src dram --html walk.html walk_list\n");
 	options_help(f, sets, n);
 	columns_help(f, &annotate_columns);

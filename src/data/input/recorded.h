@@ -152,8 +152,8 @@ struct recorded_command {
 /**
  * recorded_command() - parse the options, and run the command unless they are --help, --version or --explain
  *
- * With @in->input.argument the only argument is input.files[0] if there is any; if that is a recording
- * and none is given with -i, it is read, and argument becomes NULL.
+ * With @in->input.argument that is input.files[0] if there is any, and a recording may be behind it; if the only
+ * argument is a recording and none is given with -i, it is read, and argument becomes NULL.
  * Without -e, the event is ibs_fetch if other options apply only to it, or if the first recording has no
  * other event; standard input cannot be checked for that. Closes @in and @sampling.
  *

@@ -118,6 +118,8 @@ static int input_words(const struct recorded_input *in, const char *word)
 	for (int i = 0; i < in->n_files; i++)
 		if (word == in->files[i])
 			return 1;
+	if (word == in->file) /* behind an argument that is not a file */
+		return 1;
 	if (!in->from_option)
 		return 0;
 	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
@@ -200,6 +202,45 @@ static void choose_event(struct sampling_opts *s, struct recorded_input *in)
 		event_parse("ibs_fetch//", &s->event[0].spec, NULL);
 }
 
+/*
+ * Of an argument that is not a file, and the recording behind it: "FUNCTION FILE". A recording alone is that. Return: 0
+ * or -EINVAL with @err.
+ */
+static int take_argument(struct recorded_input *in, struct err *err)
+{
+	const char *last = in->n_files ? in->files[in->n_files - 1] : NULL;
+	const bool file = last && (!strcmp(last, "-") || is_file(last));
+
+	if (in->n_files > 2 || (in->n_files == 2 && in->from_option))
+		return err_set(err, -EINVAL,
+			       in->from_option ? "unexpected argument '%s': give one %s, as the "
+						 "recording was already given with -i"
+					       : "unexpected argument '%s': give one %s, and one "
+						 "recording after it",
+			       last, in->argument);
+	if (in->n_files == 2 && !file)
+		return err_set(
+			err, -EINVAL,
+			is_file(in->files[0])
+				? "unexpected argument '%s': give the %s first, and then the "
+				  "recording"
+				: "unexpected argument '%s': give one %s, and then a "
+				  "recording, which this is not",
+			last, in->argument);
+	if (in->n_files == 2 && is_file(in->files[0]))
+		return err_set(err, -EINVAL,
+			       "'%s' and '%s' are both files: if the first is a %s, give the "
+			       "recording with -i",
+			       in->files[0], last, in->argument);
+	if (!file || in->from_option)
+		return 0;
+	in->file = last;
+	if (in->n_files == 1)
+		in->argument = NULL;
+	in->n_files = 1;
+	return 0;
+}
+
 /* Parse options, file arguments and the event. */
 static int parse(struct sampling_opts *s, int argc, char **argv, const struct option_set *sets,
 		 size_t n_sets, struct recorded_input *in, struct err *err)
@@ -211,11 +252,7 @@ static int parse(struct sampling_opts *s, int argc, char **argv, const struct op
 	in->from_option = in->file;
 	in->files = argv + optind;
 	in->n_files = argc - optind;
-	if (in->argument && in->n_files > 1)
-		return err_set(err, -EINVAL,
-			       "unexpected argument '%s': give one %s, and the recording with -i",
-			       in->files[1], in->argument);
-	if (in->n_files > 1 && !in->takes_several)
+	if (in->n_files > 1 && !in->takes_several && !in->argument)
 		return err_set(err, -EINVAL, "unexpected argument '%s': give one recording",
 			       argv[optind + 1]);
 	if (in->from_option && optind < argc && !in->argument)
@@ -224,10 +261,9 @@ static int parse(struct sampling_opts *s, int argc, char **argv, const struct op
 			       argv[optind]);
 	if (!in->from_option)
 		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
-	if (in->argument && in->n_files && !in->from_option && is_file(in->files[0])) {
-		in->file = in->files[0];
-		in->argument = NULL;
-	}
+	ret = in->argument ? take_argument(in, err) : 0;
+	if (ret)
+		return ret;
 	if (in->takes_fetch && !*s->events)
 		choose_event(s, in);
 	return sampling_check(s, err);
