@@ -22,7 +22,7 @@ show() { # PROGRAM TITLE COMMAND...: record the program, and print the sentence 
 	"$ibscope" record$sim -c 100000 -o "$dir/data" -- "$dir/$program" 2 >/dev/null 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 	printf '\n%s\n$ ibscope record -c 100000 -- ./%s && ibscope %s\n' "$title" "$program" "$*"
 	"$ibscope" "$@" -i "$dir/data" 2>"$dir/log" |
-		awk '/shared line.* of HITM/; /^[A-Z]+  +[A-Z]+ / { on = 1 }
+		awk '/shared line.* of HITM/; /^[A-Z]+( [A-Z]+)?  +[A-Z]+ / { on = 1 }
 			on && n++ < 24 { if (!NF) blank = 1; else { if (blank) print ""; blank = 0; print } } END { exit !n }' || cat "$dir/log" >&2
 }
 show pointer_chase 'Which function waits: a linked list' report --by symbol,src --top 3

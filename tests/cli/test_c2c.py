@@ -248,10 +248,10 @@ class C2c(unittest.TestCase):
     def test_text(self):
         for width in (60, 70, 80, 100, 150):
             text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
-            table = text[text.index('\nLINE'):text.index('\n\n95% intervals of cycles: ')]
+            table = text[text.index('\nPHYS LINE'):text.index('\n\n95% intervals of cycles: ')]
             self.assertLessEqual(max(map(len, table.splitlines())), width, text)
             # names and addresses give way to the verdict and HITM
-            self.assertRegex(table, r'\nLINE +VERDICT .* MISS CYCLES +HITM')
+            self.assertRegex(table, r'\nPHYS LINE +VERDICT .* MISS CYCLES +HITM')
             self.assertRegex(table, r'\n0x1000001c0 +both .* 30.0 M +100.0%')
             self.assertRegex(table, r'\n0x100000080 +read-only ')
             self.assertEqual('\nslots     of 8 bytes' in text, ' SLOTS ' in table)
@@ -268,20 +268,39 @@ class C2c(unittest.TestCase):
         top = self.c2c(self.file, '--top', '2', '--sort', 'stores', '--columns', 'stores').stdout
         self.assertRegex(top, r'\nother \(\d+\) ')
 
+    def test_both_addresses(self):
+        """A line of report, which has virtual addresses, is found in c2c, which has physical ones, and the other way round."""
+        def report(*args):
+            r = json.loads(run('report', '--by', 'line', '--json', *args, self.file).stdout)
+            return {row['labels']['line']: row['samples'] for row in r['rows'] if row['labels']['line']}
+        self.assertRegex(run('report', '--by', 'line,page', self.file).stdout, r'(?m)^VIRT LINE +VIRT PAGE ')
+        self.assertRegex(run('report', '--by', 'line,page', '--phys', self.file).stdout, r'(?m)^PHYS LINE +PHYS PAGE ')
+        self.assertIn('\nlines     physical, as of `report --by line --phys`; --line takes virtual ones, too\n', self.c2c(self.file).stdout)
+        physical = report('--phys')
+        found = 0
+        for virtual in report():
+            line = json.loads(self.c2c(self.file, '--line', virtual, '--json').stdout)['line']['line']
+            seen = re.search(r'\nvirtual +(0x[0-9a-f]+)', self.c2c(self.file, '--line', line).stdout)
+            at = report('--phys', '--addr', f'{virtual}-{int(virtual, 16) + 63:x}')
+            if len(at) == 1 and line in physical:    # not moved, and of one process
+                self.assertIn(line, at)
+                found += seen is not None and seen[1] == virtual
+        self.assertGreater(found, 3)
+
     def test_containers(self):
         """A column has names of one kind: containers if there are any, else threads."""
         wide = dict(os.environ, COLUMNS='200', LC_ALL='C.UTF-8')
         table = self.c2c(self.file, env=wide).stdout.split('\n\n')[1]
-        self.assertRegex(table, r'^LINE .* CONTAINER +MISS')
+        self.assertRegex(table, r'^PHYS LINE .* CONTAINER +MISS')
         self.assertRegex(table, r'\n0x100000280 .* web;db +\d')
         host = os.path.join(self.dir.name, 'host')    # containers and what is in none
         subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_recording'), host, '3000'], check=True, stdout=subprocess.DEVNULL)
         table = self.c2c(host, '--all', env=wide).stdout.split('\n\n')[1]
-        self.assertRegex(table, r'^LINE .* CONTAINER +MISS')
+        self.assertRegex(table, r'^PHYS LINE .* CONTAINER +MISS')
         self.assertIn(' host, no container;', table)
         subprocess.run([os.path.join(os.path.dirname(MAKE), 'make_places'), host, 'sharing'], check=True)
         table = self.c2c(host, env=wide).stdout.split('\n\n')[1]
-        self.assertRegex(table, r'^LINE .* COMM +MISS')
+        self.assertRegex(table, r'^VIRT LINE .* COMM +MISS')
         self.assertNotIn('container', table)
         self.assertIn(f' {self.rows(host)[0]["comms"]} ', table)
 

@@ -75,11 +75,11 @@ enum {
 	  "call chain, from the outermost function on; needs record -g")                          \
 	X(IP, "ip", 0, ip_word, address_of, "address of the op")                                  \
 	X(PAGE, "page", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, block_word, address_of,            \
-	  "4 KiB page of the data's address")                                                     \
+	  "4 KiB page of the data's virtual address, or with --phys physical")                    \
 	X(PHYS_PAGE, "phys_page", KEY_OF_OP, block_word, address_of,                              \
 	  "4 KiB page of the data's physical address")                                            \
 	X(LINE, "line", KEY_OF_OP | KEY_OF_HOST | KEY_ADDRESS, block_word, address_of,            \
-	  "cache line (64 bytes) of the data's address")                                          \
+	  "cache line (64 bytes) of the data, as page")                                           \
 	X(MAPPING, "mapping", KEY_OF_OP | KEY_DATA, mapping_word, text_of,                        \
 	  "file of the data's address, or [heap], [stack] ...")                                   \
 	X(RANGE, "range", KEY_OF_OP | KEY_OF_HOST | KEY_DATA, range_word, text_of,                \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The columns of a report. */
-#include "report.h"
+#include "report_private.h"
 
 #include <math.h>
 
@@ -77,6 +77,25 @@
 	  "ibs_fetch: share of fetches that did not complete")
 
 static const struct column columns[] = { COLUMNS(COLUMN_ROW) };
+const char *report_key_title(const struct report_opts *o, enum label l)
+{
+	const bool fields = o->type && report_by(o, LABEL_FIELD_OFFSET);
+
+	switch (l) {
+	case LABEL_FIELD_OFFSET:
+		return fields ? "offset" : label_name(l);
+	case LABEL_FIELD_SIZE:
+		return fields ? "size" : label_name(l);
+	/* c2c has the other address by default */
+	case LABEL_LINE:
+		return o->phys ? "phys line" : "virt line";
+	case LABEL_PAGE:
+		return o->phys ? "phys page" : "virt page";
+	default:
+		return label_name(l);
+	}
+}
+
 const struct columns report_columns = { columns, ARRAY_SIZE(columns) };
 
 static double if_known(bool known, double v)

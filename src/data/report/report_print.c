@@ -314,10 +314,7 @@ static void print_text(FILE *f, const struct screen *screen, enum table_format f
 			      .row = xcalloc(t->n, sizeof(*view.row)) };
 
 	for (unsigned int k = 0; k < view.n_keys; k++)
-		keys[k] = fields && t->opts->by[k] == LABEL_FIELD_OFFSET ? "offset"
-			  : fields && t->opts->by[k] == LABEL_FIELD_SIZE
-				  ? "size"
-				  : label_name(t->opts->by[k]);
+		keys[k] = report_key_title(t->opts, t->opts->by[k]);
 	for (const char *c = t->estimated_unit ?: "ops"; *c; c++)
 		snprintf(ops + strlen(ops), sizeof(ops) - strlen(ops), "%s%c", *ops ? "" : "EST. ",
 			 *c - ('a' - 'A'));

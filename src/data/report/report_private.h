@@ -54,6 +54,9 @@ static inline enum cell_kind cell_kind(const struct cell *c)
 	return c->key >> 32 & 7;
 }
 
+/* What heads the column of a key in text. */
+const char *report_key_title(const struct report_opts *o, enum label l);
+
 #define REPORT_MAX_ROWS (1u << 29)
 
 /* Fetches that missed the L3 cache, where functions are known. */

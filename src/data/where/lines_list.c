@@ -229,6 +229,9 @@ static void set_keys(struct line_rows *rows)
 	       : has_slots(rows) ? text
 				 : narrow,
 	       rows->n_keys * sizeof(*all));
+	if (is_text) /* which address: `report` has the other one by default */
+		rows->key[0] = rows->lines->physical || rows->lines->hot.tables ? "phys line"
+										: "virt line";
 }
 
 /* Without containers threads say more; one column has one kind of name. */
@@ -299,6 +302,10 @@ static void print_text(FILE *f, struct line_rows *rows)
 	line_rows_table(f, rows);
 	if (has_slots(rows))
 		fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
+	if (rows->lines->physical && rows->p->file)
+		fputs("lines     physical, as of `report --by line --phys`; --line takes virtual "
+		      "ones, too\n",
+		      f);
 	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
 		const struct line *l = rows->row[i].l;
 		char label[64];
