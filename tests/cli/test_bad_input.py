@@ -225,7 +225,8 @@ USAGE = [
     *((['why', *option], f'{option[0]} needs --at TIME') for option in (['--exporter', 'http://x'], ['--flight-dir', '/x'], ['--prometheus', 'http://x'], ['--match', 'x="y"'])),
     (['why', '--at', '-1h', '--prometheus', 'localhost:9090'], "--prometheus: invalid URL 'localhost:9090': must be as in http://localhost:9090"),
     (['why', '--at', '-1h', '--prometheus', 'http://x', '--exporter', 'http://x'], '--prometheus excludes --exporter'),
-    (['why', '/etc/passwd'], "'/etc/passwd' is a file: `ibscope report --by container,comm,symbol,src /etc/passwd`"),
+    (['why', '/etc/passwd', '--pin-dir', '/x'], "/etc/passwd is a recording: it excludes --pin-dir"),
+    (['why', '-i', '/etc/passwd', 'a', 'b'], "unexpected argument 'b': give one container"),
     (['why', '--at', '-1h', '--match', 'x="y"'], '--match needs --prometheus URL'),
     (['ctl', '-o', 'x', 'status'], '-o: only dump writes a file'),
     (['serve', '--hot-lines', '-e', 'ibs_fetch'], 'ibs_fetch have no data addresses'),
@@ -258,6 +259,9 @@ USAGE = [
     (['doctor', 'now'], 'now'),
 ]
 FAILED = [
+    (['why', '/etc/passwd'], '/etc/passwd: unknown format'),
+    (['why', '-i', '/no/such/file'], 'cannot open /no/such/file'),
+    (['why', '-i', '-'], '-i -: the recording is read several times: give a file'),
     (['hist', *SIM, '--max-memory', '1'], '--max-memory'),
     (['hist', *SIM, '--cgroup', '/no/such/cgroup'], '/no/such/cgroup'),
     (['hist', *SIM, '--container', 'no-such-container'], "'no-such-container'"),

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope neighbours: which container slows which on the cores that share an L3. */
 #include "cmd.h"
+#include "cmd_neighbours.h"
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/intern.h"
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "base/signals.h"
 #include "base/utf8.h"
 #include "input/recorded.h"
-#include "neighbours/neighbours.h"
 #include "resctrl/resctrl.h"
 #include "table/columns.h"
 #include "top/source.h"
@@ -24,7 +23,6 @@
 #define WINDOW_S      1.
 #define DEFAULT_S     60.
 #define SAMPLING_ROWS 40
-#define LABELS	      (1U << LABEL_CONTAINER | 1U << LABEL_CCX)
 
 struct cmd {
 	struct sampling_opts sampling;
@@ -67,37 +65,43 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 	fprintf(f, "\nExit status: 0 done, also if nobody is named; 1 failed, 2 wrong usage.\n");
 }
 
-static void add_group(struct cmd *c, const struct group *g)
+static void add_group(struct top_source *source, struct neighbours *judge, struct intern *names,
+		      const struct group *g)
 {
 	struct neighbours_activity a;
 	char *name, *pod, *text;
 
 	if (!neighbours_activity_of(g, &a))
 		return;
-	name = group_label(g, LABEL_CONTAINER, c->source->name, c->source);
-	pod = group_label(g, LABEL_POD, c->source->name, c->source);
+	name = group_label(g, LABEL_CONTAINER, source->name, source);
+	pod = group_label(g, LABEL_POD, source->name, source);
 	text = xasprintf("%s%s%s", pod, *pod ? "/" : "", name);
 	if (*name)
-		neighbours_add(c->neighbours, g->key.complex, intern_get(&c->names, text), &a);
+		neighbours_add(judge, g->key.complex, intern_get(names, text), &a);
 	free(text);
 	free(pod);
 	free(name);
 }
 
-/* Return: 1 at the end, 0, or a negative errno with @err */
-static int read_window(struct cmd *c, struct err *err)
+int neighbours_read_window(struct top_source *source, double seconds, struct neighbours *judge,
+			   struct intern *names, struct err *err)
 {
 	struct snapshot interval;
 	struct frame frame;
-	int ret = c->source->read(c->source, WINDOW_S, &interval, &frame, err);
+	int ret = source->read(source, seconds, &interval, &frame, err);
 
 	if (ret)
-		return ret < 0 ? ret : c->source->info.ended;
+		return ret < 0 ? ret : source->info.ended;
 	for (size_t i = 0; i < interval.n_groups; i++)
-		add_group(c, &interval.groups[i]);
-	neighbours_end_window(c->neighbours, interval.time_ns > WINDOW_S * 5e8);
+		add_group(source, judge, names, &interval.groups[i]);
+	neighbours_end_window(judge, interval.time_ns > seconds * 5e8);
 	snapshot_free(&interval);
 	return 0;
+}
+
+static int read_window(struct cmd *c, struct err *err)
+{
+	return neighbours_read_window(c->source, WINDOW_S, c->neighbours, &c->names, err);
 }
 
 /* Return: false if a signal came first. */
@@ -361,7 +365,7 @@ static int choose_pins(struct cmd *c, struct err *err)
 {
 	int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, SOURCE_OP, &c->source, err);
 
-	if (ret || !(labels_by(LABELS) & ~c->source->info.by))
+	if (ret || !(labels_by(NEIGHBOURS_LABELS) & ~c->source->info.by))
 		return ret;
 	source_close(c->source);
 	c->source = NULL;
@@ -402,7 +406,7 @@ static int run(struct cmd *c, bool selects, struct err *err)
 	if (ret)
 		return ret;
 	c->neighbours = neighbours_new(true);
-	ret = c->source->open(c->source, LABELS, err) ?: read_windows(c, err);
+	ret = c->source->open(c->source, NEIGHBOURS_LABELS, err) ?: read_windows(c, err);
 	if (ret)
 		return ret;
 	print(c);

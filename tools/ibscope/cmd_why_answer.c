@@ -10,23 +10,18 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
-int why_name_check(const char *wanted, struct err *err)
+bool why_is_file(const char *wanted)
 {
 	static const char suffix[] = ".data";
-	const size_t n = wanted ? strlen(wanted) : 0, m = sizeof(suffix) - 1;
+	const size_t n = strlen(wanted), m = sizeof(suffix) - 1;
 	struct stat st;
 
 	/* a program in the current directory can have the name of a container */
-	if (!n || (*wanted != '/' && (n <= m || strcmp(wanted + n - m, suffix) != 0)))
-		return 0;
-	if (stat(wanted, &st) || !S_ISREG(st.st_mode))
-		return 0;
-	return err_set(err, -EINVAL,
-		       "'%s' is a file: `ibscope report --by container,comm,symbol,src %s` says "
-		       "what a recording waits for, and `ibscope diff BEFORE %s` what it waits "
-		       "for more",
-		       wanted, wanted, wanted);
+	if (*wanted != '/' && (n <= m || strcmp(wanted + n - m, suffix) != 0))
+		return false;
+	return !stat(wanted, &st) && S_ISREG(st.st_mode);
 }
 
 bool why_is_wanted(const char *name, const char *wanted)
@@ -36,6 +31,15 @@ bool why_is_wanted(const char *name, const char *wanted)
 	if (m > n || strcmp(name + n - m, wanted))
 		return false;
 	return m == n || (*name != '/' && name[n - m - 1] == '/');
+}
+
+const char *why_stamp(double s, char text[WHY_STAMP])
+{
+	const time_t t = s;
+	struct tm tm;
+
+	strftime(text, WHY_STAMP, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	return text;
 }
 
 void why_put_name(const char *name)
@@ -62,6 +66,40 @@ void why_format_sampled(double sampled_s, double age_s, char buf[WHY_SAMPLED])
 		snprintf(buf, WHY_SAMPLED, "%s sampled of %s", sampled, age);
 	else
 		snprintf(buf, WHY_SAMPLED, "%s sampled", sampled);
+}
+
+void why_put_where(const struct diff *d, const struct compare_result *r)
+{
+	if (!r->n_row_findings || !d->n_by || r->n_rows < 2)
+		return;
+	printf("Most of it: %s ", label_name(d->by[0]));
+	utf8_put(stdout, r->row[0].name[0] ?: "unknown");
+	printf(", %+.0f points\n", 100 * r->row[0].change.change / r->side[COMPARE_A].y);
+}
+
+void why_put_neighbours(struct neighbours *n, __u32 victim, const struct intern *names,
+			const char *more)
+{
+	struct neighbours_lack lack;
+	size_t n_pairs;
+	const struct neighbours_pair *p = neighbours_pairs(n, &n_pairs);
+	bool any = false;
+
+	for (size_t i = 0; i < n_pairs; i++) {
+		if (p[i].victim != victim)
+			continue;
+		printf("Neighbours: slowed %.0f %% by ", 100 * (p[i].latency / p[i].baseline - 1));
+		why_put_name(intern_text(names, p[i].suspect));
+		printf(" on complex %u (busy %u times, %u s against %u s)\n", p[i].complex,
+		       p[i].runs, p[i].busy, p[i].quiet);
+		any = true;
+	}
+	neighbours_lack(n, &lack);
+	if (!any && lack.windows < NEIGHBOURS_KNOWN)
+		printf("Neighbours: %u s are too few to judge; use %s\n", lack.windows, more);
+	else if (!any)
+		printf("Neighbours: nobody on the same L3 is shown to slow it in %u s\n",
+		       lack.windows);
 }
 
 void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
@@ -98,11 +136,19 @@ static const struct advice {
 	{ "l3", COMPARE_COST, "The L3 answers more slowly when others on the same L3 use it." },
 };
 
+const struct compare_term *why_worst(const struct compare_result *r)
+{
+	for (size_t i = 0; i < r->n_findings; i++)
+		if (r->term[i].change.change > 0)
+			return &r->term[i];
+	return NULL;
+}
+
 void why_put_advice(const struct screen *s, const struct diff *d, const struct compare_result *r)
 {
-	const struct compare_term *t = r->term;
+	const struct compare_term *t = why_worst(r);
 
-	if (!r->n_findings || t->change.change < 0)
+	if (!t)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
 		if (strstr(compare_cause_name(d->compare, t->cause), advice[i].cause) &&

@@ -12,7 +12,6 @@
 #include "flight/flight_dir.h"
 
 #include <math.h>
-#include <time.h>
 
 #define EXPORTER   "http://localhost:9950"
 #define PROMETHEUS "http://localhost:9090"
@@ -24,7 +23,6 @@
 #define OTHER		 "other" /* the groups that had no row of their own */
 #define FLIGHT_S \
 	60 /* a recording of then is written so long after, at most, as then may be shorter */
-#define STAMP 32
 
 /* What names a container in a history; namespace and pod are one key. */
 enum { CGROUP, POD, CONTAINER, KEYS };
@@ -71,15 +69,6 @@ int why_moment_check(const struct why_moment *m, struct err *err)
 		return err_set(err, -EINVAL, "--match needs --prometheus URL");
 	return check_url("--exporter", m->exporter, EXPORTER, err)
 		       ?: check_url("--prometheus", m->prometheus, PROMETHEUS, err);
-}
-
-static const char *stamp_of(double s, char text[STAMP])
-{
-	const time_t t = s;
-	struct tm tm;
-
-	strftime(text, STAMP, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-	return text;
 }
 
 static const char *server_option(const struct moment *m)
@@ -169,7 +158,7 @@ static int choose(struct moment *m, struct err *err)
 {
 	const struct compare_result *r = &m->of_all;
 	struct suggestion near;
-	char **names = xcalloc(r->n_rows + 1, sizeof(*names)), stamp[STAMP];
+	char **names = xcalloc(r->n_rows + 1, sizeof(*names)), stamp[WHY_STAMP];
 	int ret = 0;
 
 	suggestion_start(&near, m->of->wanted ?: "", strlen(m->of->wanted ?: ""));
@@ -190,11 +179,11 @@ static int choose(struct moment *m, struct err *err)
 		ret = err_set(err, -ENOENT,
 			      "%s: the history has nothing of '%s' around %s%s; `ibscope diff "
 			      "%s` shows all",
-			      m->url, m->of->wanted, stamp_of(m->of->at_s, stamp),
+			      m->url, m->of->wanted, why_stamp(m->of->at_s, stamp),
 			      suggestion_text(&near), server_option(m));
 	else if (!ret && !m->row)
 		ret = err_set(err, -ENODATA, "%s: no container missed a cache around %s", m->url,
-			      stamp_of(m->of->at_s, stamp));
+			      why_stamp(m->of->at_s, stamp));
 	for (size_t i = 0; i < r->n_rows; i++)
 		free(names[i]);
 	free(names);
@@ -272,7 +261,7 @@ static void put_share(const struct moment *m, const struct compare_where *row)
 static void put_head(const struct moment *m)
 {
 	const struct compare_side_sum *s = m->of_own.side;
-	char then[32], before[32], stamp[STAMP], *times;
+	char then[32], before[32], stamp[WHY_STAMP], *times;
 
 	num_format_duration(round(s[COMPARE_B].seconds), then, sizeof(then));
 	num_format_duration(round(s[COMPARE_A].seconds), before, sizeof(before));
@@ -281,7 +270,7 @@ static void put_head(const struct moment *m)
 	why_put_name(m->name);
 	putchar('\n');
 	times = xasprintf("Then: %s from %s, %s samples; before: %s, %s samples", then,
-			  stamp_of(m->of->at_s, stamp), TEXT_COUNT(s[COMPARE_B].samples), before,
+			  why_stamp(m->of->at_s, stamp), TEXT_COUNT(s[COMPARE_B].samples), before,
 			  TEXT_COUNT(s[COMPARE_A].samples));
 	screen_wrap(stdout, times, 2, m->screen.width);
 	free(times);
@@ -324,7 +313,7 @@ static bool find_recording(const struct moment *m, char path[PATH_MAX])
 
 static void put_next(const struct moment *m)
 {
-	char path[PATH_MAX], from[STAMP], until[STAMP], window[32];
+	char path[PATH_MAX], from[WHY_STAMP], until[WHY_STAMP], window[32];
 
 	if (find_recording(m, path)) {
 		printf("Flight recording of then: ");
@@ -335,15 +324,15 @@ static void put_next(const struct moment *m)
 	}
 	snprintf(window, sizeof(window), "%.0fs", m->then_s);
 	screen_next(stdout, &m->screen, "diff", server_option(m), m->url, "--at",
-		    stamp_of(m->of->at_s, from), "--at", stamp_of(m->of->at_s + m->then_s, until),
+		    why_stamp(m->of->at_s, from), "--at", why_stamp(m->of->at_s + m->then_s, until),
 		    "--window", window, NULL);
 }
 
 static void put_json(struct moment *m)
 {
-	char stamp[STAMP], *before, *from;
+	char stamp[WHY_STAMP], *before, *from;
 
-	stamp_of(m->of->at_s, stamp);
+	why_stamp(m->of->at_s, stamp);
 	before = xasprintf("before %s", stamp);
 	from = xasprintf("from %s", stamp);
 	why_put_json(&m->screen, &m->own, &m->of_own, m->name, before, from);

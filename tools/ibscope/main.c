@@ -27,7 +27,7 @@ static const struct cmd {
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
 	{ "neighbours", "[OPTIONS] [FILE]", "print which container slows which on a shared L3",
 	  cmd_neighbours },
-	{ "why", "[OPTIONS] [CONTAINER]",
+	{ "why", "[OPTIONS] [CONTAINER | FILE]",
 	  "say what a container waits for now that it did not before", cmd_why },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown for a recording",

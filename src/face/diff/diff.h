@@ -28,6 +28,7 @@ struct diff {
 	enum label by[LABEL_ALL], causes[LABEL_ALL];
 	unsigned int n_by, n_causes;
 	bool by_default, causes_by_default; /* nobody asked for these keys */
+	bool by_container; /* of recordings: a row is a container by its whole name, instead of `by` */
 	const char *event; /* of counts: "ibs_op" or "ibs_fetch"; NULL: the first in a file */
 	const char *earlier[COMPARE_SIDES]; /* see diff_find_overlap() */
 	__u64 max_memory;		    /* for reading, bytes; 0: as for recordings */
@@ -45,6 +46,18 @@ struct diff {
  */
 int diff_add_recording(struct diff *d, enum compare_side side, struct recorded *in,
 		       struct err *err);
+
+/* Two parts of a recording: what is before @from_ns, and what is from then on and before @until_ns, as times of samples. */
+struct diff_split {
+	__u64 from_ns, until_ns;
+	const struct diff
+		*of; /* only samples of this row of a comparison by_container; NULL: all */
+	__u32 row;
+};
+
+/* The same as diff_add_recording() for both sides. */
+int diff_add_split(struct diff *d, const struct diff_split *split, struct recorded *in,
+		   struct err *err);
 
 /* Does the file have counts, as JSON? */
 bool diff_is_counts(const char *file);
