@@ -42,7 +42,7 @@ class Next(unittest.TestCase):
         cls.addClassCleanup(cls.dir.cleanup)
         # each program into its own file; code and types are those of copies that do not change
         for name, make in (('shop', ['make_shop', '3000']), ('samples', ['make_recording', '3000']),
-                           ('lines', ['make_lines', 'known']), ('code', ['make_annotated'])):
+                           ('lines', ['make_lines', 'known']), ('code', ['make_annotated']), ('moved', ['make_shop', '30000'])):
             copy = os.path.join(cls.dir.name, make[0])
             shutil.copy(os.path.join(UNIT, make[0]), copy)
             file = os.path.join(cls.dir.name, name + '.ibs')
@@ -133,6 +133,10 @@ class Next(unittest.TestCase):
         self.addCleanup(fill.terminate)
         fill.stdout.readline()
         self.assertEqual(self.next_of(f'ibscope why --pin-dir {pins} --duration 10s'), [f'ibscope top --pin-dir={pins}'])
+
+    def test_why_of_a_recording(self):
+        self.assertEqual(self.next_of('ibscope why -i moved.ibs postgres')[-1:], ['ibscope numa moved.ibs'])
+        self.assertEqual(self.next_of('ibscope why -i shop.ibs web'), ['ibscope report --container web --by comm,symbol,src shop.ibs'])
 
     def test_dump_and_export(self):
         self.assertEqual(self.next_of('ibscope dump --limit 3 shop.ibs'), ['ibscope report shop.ibs'])

@@ -72,7 +72,7 @@ OFFLINE = [Case(words) for words in (
     'c2c @lines', 'c2c --json @places', 'numa @shop', 'numa --json @shop', 'annotate -i @ann annotated', 'annotate --json -i @ann annotated',
     'annotate --html @out -i @ann annotated', 'diff @shop @shop2', 'diff --json @shop @shop2', 'diff --html @out @shop @shop2',
     'diff @json @json', 'merge -o @out @shop @rec', 'dump @rec', 'dump --json --events @rec', 'dump --csv @perf', 'export --perf-data @out @rec',
-    'export --hwloc @out @shop', 'replay @shop', 'replay --json --by cgroup,comm @shop', 'neighbours @nb', 'neighbours --json @nb',
+    'export --hwloc @out @shop', 'replay @shop', 'replay --json --by cgroup,comm @shop', 'neighbours @nb', 'neighbours --json @nb', 'why -i @moved postgres', 'why --json -i @moved postgres',
     'top --once -i @shop', 'top --once --html -i @shop', 'hist --explain=zen4:6.12', 'why --pin-dir /sys/fs/bpf/none',
     'ctl status --pin-dir /sys/fs/bpf/none', 'help filter', '+-exporter --once --pin-dir /sys/fs/bpf/none', '+-exporter --list-metrics')]
 OFFLINE += [Case('doctor', all_checks), Case('doctor --json', all_checks)]
@@ -131,7 +131,7 @@ class Inputs:
     def __init__(self, build, directory):
         self.dir = directory
         make = os.path.join(build, 'tests/unit')
-        for name, command in (('shop', 'make_shop @ 300'), ('shop2', 'make_shop @ 400'), ('rec', 'make_recording @ 200 stacks'),
+        for name, command in (('shop', 'make_shop @ 300'), ('shop2', 'make_shop @ 400'), ('moved', 'make_shop @ 3000'), ('rec', 'make_recording @ 200 stacks'),
                               ('fetch', 'make_recording @ 200 fetch'), ('lines', 'make_lines @ random 200 1'),
                               ('places', 'make_places @ sharing'), ('nb', 'make_neighbours @ short 1'), ('ann', 'make_annotated @')):
             program, *args = command.split()

@@ -98,8 +98,9 @@ static __u32 find(struct finder *f, const struct trace_event *ev)
 
 	report_key_of(f->report, ev, words);
 	hash = words_hash(words, size);
-	u64_map_for_each(i, &f->of, hash) if (!memcmp(&f->words[i * size], words,
-						      size * sizeof(*words))) return f->number[i];
+	u64_map_for_each(i, &f->of,
+			 hash) if (i < f->n && !memcmp(&f->words[i * size], words,
+						       size * sizeof(*words))) return f->number[i];
 	for (unsigned int k = 0; k < n; k++)
 		text[k] = report_label(f->report, words, k, buf[k], sizeof(buf[k]));
 	array_reserve(f->words, f->words_room, (f->n + 1) * size);
