@@ -94,6 +94,29 @@ class Seen(test_exporter.Collected):
         for shown, known in zip(sorted((float(c) for _, c in rows[:-1])), sorted(miss)):
             self.assertAlmostEqual(shown, known, delta=len(d['containers']) * 20)    # whole numbers of each source
 
+    @test_exporter.needs('chromium')
+    def test_page_ranks_by_exposed_cycles(self):
+        """As hist does: where they are known of all containers, else by miss cycles."""
+        e = self.start(test_exporter.Exporter)
+        d = {}
+
+        def counted():
+            d.update(json.loads(e.get('/api/snapshot.json')[2]))
+            return sum(s['valid'] for c in d['containers'] for s in c['sources'].values()) > 10
+        self.until(counted)
+        one = max(d['containers'], key=lambda c: sum(s['valid'] for s in c['sources'].values()))
+        more = {'dram': next(s for s in one['sources'].values() if s['valid'])}
+        most = {'dram': more['dram'], 'l3': more['dram']}
+        for unknown in 0, 1:
+            with self.subTest(unknown=unknown):
+                d['containers'] = [{**one, 'cgroup': name, 'sources': sources, 'exposed': {'cycles': cycles, 'unknown_samples': n}} for name, sources, cycles, n in (
+                    ('/most', most, 1000000, 0), ('/half', more, 2000000, 0), ('/none', more, 0, unknown))]
+                dom = self.dom(self.serve_page(e.get('/')[2].encode(), d))
+                rows = [re.sub('<[^>]*>', '', name) for name in re.findall(r'<tr data-samples="\d+"[^>]*><td>(.*?)</td>', dom, re.S)]
+                self.assertRegex(dom, r'aria-sort="descending"><button[^>]*><span>%s, ' % ('Miss cycles' if unknown else 'Exposed'))
+                self.assertEqual(rows[:3], ['/most', '/half', '/none'] if unknown else ['/half', '/most', '/none'])
+                self.assertEqual('Exposed' in dom.split('<script')[0], not unknown)
+
     def kept(self, e):
         """The history, as soon as it has groups."""
         got = {}

@@ -60,6 +60,12 @@ void history_put_row(struct json_writer *w, __u32 id, const struct metrics_group
 	json_put_u64(w, NULL, t->refills);
 	json_put_u64(w, NULL, t->refill_cycles);
 	json_end(w);
+	if (!fetch) {
+		json_begin_array(w, "exposed");
+		json_put_u64(w, NULL, metrics_exposed(g));
+		json_put_u64(w, NULL, g->unexposed);
+		json_end(w);
+	}
 	json_begin_object(w, fetch ? "fetches" : "sources");
 	for (int src = 0; src < IBS_SRC_N; src++)
 		if (g->src[src].samples)

@@ -132,6 +132,9 @@ static bool subtract(struct metrics_group *a, const struct metrics_group *b)
 {
 	bool enough = take(&a->samples, b->samples);
 
+	if (!take(&a->unexposed, b->unexposed))
+		a->unexposed = 0;
+
 #define TAKE(member) enough &= take(&a->member, b->member)
 	TAKE(tlb.l2_hit);
 	TAKE(tlb.l2_miss);
@@ -145,6 +148,9 @@ static bool subtract(struct metrics_group *a, const struct metrics_group *b)
 		TAKE(src[src].sum);
 		TAKE(src[src].ops);
 		TAKE(src[src].cycles);
+		/* another build, or event, of a collector may not count them */
+		if (!take(&a->src[src].exposed, b->src[src].exposed))
+			a->src[src].exposed = 0;
 		if (!b->src[src].buckets)
 			continue;
 		metrics_buckets(a, src);

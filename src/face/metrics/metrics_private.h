@@ -24,6 +24,15 @@ struct metrics_group {
 	__u64 buckets[IBS_SRC_N][IBS_LAT_BUCKETS];
 };
 
+static inline __u64 metrics_exposed(const struct metrics_group *g)
+{
+	__u64 sum = 0;
+
+	for (int src = 0; src < IBS_SRC_N; src++)
+		sum += g->src[src].exposed;
+	return sum;
+}
+
 /* The same in a few hundred bytes, and histograms in some thousand. */
 struct metrics_packed {
 	__u64 samples;

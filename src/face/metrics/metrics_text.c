@@ -124,6 +124,12 @@ static void put_group(struct json_writer *w, const struct metrics_packed *packed
 	json_put_u64(w, "refills", t->refills);
 	json_put_u64(w, "refill_cycles", t->refill_cycles);
 	json_end(w);
+	if (!fetch) {
+		json_begin_object(w, "exposed");
+		json_put_u64(w, "cycles", metrics_exposed(g));
+		json_put_u64(w, "unknown_samples", g->unexposed);
+		json_end(w);
+	}
 	json_begin_object(w, "sources");
 	if (fetch) {
 		json_end(w);

@@ -6,7 +6,8 @@ const wall = t => new Date((t + past.offset) * 1000).toTimeString().slice(0, 8);
 
 /* A row as /api/snapshot.json has it. */
 function restored(row, d, of, estimated) {
-	const c = { ...(row.id ? past.names.get(row.id) : { container: 'other', cgroup: 'other' }), tlb: Object.fromEntries(d.tlb_members.map((k, i) => [k, row.tlb[i]])), [of]: {} };
+	const c = { ...(row.id ? past.names.get(row.id) : { container: 'other', cgroup: 'other' }), tlb: Object.fromEntries(d.tlb_members.map((k, i) => [k, row.tlb[i]])), [of]: {},
+		...row.exposed && { exposed: { cycles: row.exposed[0], unknown_samples: row.exposed[1] } } };
 	for (const [name, numbers] of Object.entries(row[of])) {
 		const s = c[of][name] = Object.fromEntries(d.source_members.map((k, i) => [k === 'estimated' ? estimated : k, numbers[i]])), flat = s.buckets;
 		s.buckets = [];

@@ -29,7 +29,7 @@ function rowOf() {
 	};
 }
 
-let latest = null, frozen = null, chosen = null, source = null, sortColumn = 'cycles', sortDown = true;
+let latest = null, frozen = null, chosen = null, source = null, sortColumn = null, sorted = 'cycles', sortDown = true; /* sorted: the one in use, where none was chosen */
 const intervals = []; /* { begin, end, containers, fetches }: counts between two readings */
 
 const isFetch = d => ['fetch_lat', 'itlb_refill_lat'].includes(d.metric), fetchesOf = d => d.fetch || (isFetch(d) ? d : null);
@@ -53,12 +53,13 @@ function since(now, old, of) {
 				parts[name] = { ...Object.fromEntries(less), buckets: s.buckets.map(([le, n]) => [le, n - (gone.get(le) || 0)]).filter(b => b[1] > 0) };
 			}
 		}
-		return { ...c, [of]: parts, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
+		const exposed = c.exposed && was.exposed && Object.fromEntries(Object.entries(c.exposed).map(([k, n]) => [k, Math.max(n - was.exposed[k], 0)]));
+		return { ...c, ...exposed && { exposed }, [of]: parts, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
 	}).filter(c => Object.keys(c[of]).length);
 }
 /* Miss cycles as in hist: latency times the ops that a sample represents. */
 const missCycles = s => s.samples ? s.sum * s.estimated_ops / s.samples : 0;
-const sums = () => ({ samples: 0, valid: 0, cycles: 0, squares: 0, largest: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
+const sums = () => ({ samples: 0, valid: 0, cycles: 0, exposed: 0, unexposed: 0, squares: 0, largest: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
 	buckets: new Float64Array(L), of: D.sources.map(() => null) });
 function addTo(sum, c) {
 	D.sources.forEach((name, k) => {
@@ -87,6 +88,10 @@ function addTo(sum, c) {
 		}
 	});
 	sum.walks += c.tlb.l2_miss_ops;
+	if (source === null && c.exposed) { /* not by source */
+		sum.exposed += c.exposed.cycles;
+		sum.unexposed += c.exposed.unknown_samples;
+	}
 }
 function groups(parts) {
 	const all = new Map(), row = rowOf();
@@ -110,10 +115,13 @@ function trend(keys) {
 }
 
 const className = () => source === null ? 'Memory' : D.sources[source];
-const columns = () => [
+/* As in the tables of hist: containers are ranked by exposed cycles where they are known of all. */
+const isExposed = list => list.some(g => g.sum.exposed > 0) && !list.some(g => g.sum.unexposed > 0);
+const columns = exposed => [
 	{ key: 'name', title: 'Container', css: '' },
 	{ key: 'samples', title: 'Samples', css: 'wide room', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
+	...exposed ? [{ key: 'exposed', title: '', css: 'mid', width: 76 }] : [],
 	{ key: null, title: 'Share, by source', css: 'mix', width: 122 },
 	{ key: null, title: 'Trend, ' + time(span()[1] - span()[0]), css: 'mid left', width: 80 },
 	{ key: null, title: 'Change, %', css: 'mid', width: 58 },
@@ -124,17 +132,20 @@ const columns = () => [
 	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
 ];
 function drawTable(w) {
-	const want = id('filter').value.toLowerCase(), list = groups(w.parts), old = new Map(w.before ? groups(w.before.parts).map(g => [g.key, g]) : []), cols = columns(), table = id('rows');
+	const want = id('filter').value.toLowerCase(), list = groups(w.parts), exposed = isExposed(list), at = exposed ? 4 : 3, old = new Map(w.before ? groups(w.before.parts).map(g => [g.key, g]) : []), cols = columns(exposed), table = id('rows');
 	const all = list.reduce((n, g) => n + g.sum.cycles, 0), max = Math.max(...list.map(g => g.sum.cycles), 1e-9), scale = scaleOf(max / w.seconds);
 	const focus = document.activeElement?.dataset?.key;
 	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
+	if (exposed)
+		cols[3].title = `Exposed, ${scale.prefix}/s`;
+	sorted = sortColumn === null || sortColumn === 'exposed' ? exposed ? 'exposed' : 'cycles' : sortColumn;
 	table.querySelector('colgroup').replaceChildren(...cols.map(c => html('col', { width: c.width, class: c.css })));
 	table.querySelector('thead tr').replaceChildren(...cols.map(c => html('th', { scope: 'col', class: c.css,
-		'aria-sort': c.key === sortColumn ? sortDown ? 'descending' : 'ascending' : null },
+		'aria-sort': c.key === sorted ? sortDown ? 'descending' : 'ascending' : null },
 	c.key ? html('button', { 'data-key': 'sort' + c.key, on: { click: () => sortBy(c.key) } }, html('span', {}, c.title)) : c.title)));
-	const value = g => ({ name: g.name, samples: g.sum.samples, cycles: g.sum.cycles, walks: g.sum.walks / g.sum.accesses,
-		p50: latencyAt(g.sum.buckets, .5) ?? -1, p99: latencyAt(g.sum.buckets, .99) ?? -1 })[sortColumn] ?? g.sum[sortColumn] / g.sum.cycles;
-	list.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.name < b.name ? 1 : -1) * (sortDown ? -1 : 1));
+	const value = g => ({ name: g.name, samples: g.sum.samples, cycles: g.sum.cycles, exposed: g.sum.exposed, walks: g.sum.walks / g.sum.accesses,
+		p50: latencyAt(g.sum.buckets, .5) ?? -1, p99: latencyAt(g.sum.buckets, .99) ?? -1 })[sorted] ?? g.sum[sorted] / g.sum.cycles;
+	list.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : sorted === 'exposed' && a.sum.cycles !== b.sum.cycles ? a.sum.cycles - b.sum.cycles : a.name < b.name ? 1 : -1) * (sortDown ? -1 : 1));
 	const shown = list.filter(g => !want || (g.name + ' ' + (g.c.cgroup || '')).toLowerCase().includes(want)).slice(0, ROWS), rest = list.filter(g => !shown.includes(g));
 	if (!shown.some(g => g.key === chosen))
 		chosen = shown.length ? shown[0].key : null;
@@ -142,9 +153,10 @@ function drawTable(w) {
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v), total = attributes.class === 'total';
 		const change = changeOf(sum, merged([...old.values()].filter(g => !keys || keys.has(g.key))), w);
 		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, weakMark(sum) + scale.text(sum.cycles / w.seconds)),
-			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
-			cell(4, sparkline(trend(keys), 72, 18) || ''), html('td', { class: cols[5].css + change.css }, change.text), cell(6, percent(sum.memory, sum.cycles)),
-			cell(7, percent(sum.remote, sum.cycles)), cell(8, percent(sum.walks, sum.accesses)), cell(9, cyclesText(latencyAt(sum.buckets, .5))), cell(10, cyclesText(latencyAt(sum.buckets, .99))));
+			exposed ? cell(3, scale.text(sum.exposed / w.seconds)) : '',
+			cell(at, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
+			cell(at + 1, sparkline(trend(keys), 72, 18) || ''), html('td', { class: cols[at + 2].css + change.css }, change.text), cell(at + 3, percent(sum.memory, sum.cycles)),
+			cell(at + 4, percent(sum.remote, sum.cycles)), cell(at + 5, percent(sum.walks, sum.accesses)), cell(at + 6, cyclesText(latencyAt(sum.buckets, .5))), cell(at + 7, cyclesText(latencyAt(sum.buckets, .99))));
 	};
 	const merged = parts => {
 		const sum = sums();
@@ -172,7 +184,7 @@ function drawTable(w) {
 	return list.find(g => g.key === chosen);
 }
 function sortBy(key) {
-	sortDown = sortColumn === key ? !sortDown : key !== 'name';
+	sortDown = sorted === key ? !sortDown : key !== 'name';
 	sortColumn = key;
 	draw();
 }
