@@ -6,6 +6,7 @@ hardware, against the hardware's own list of delivered samples (rig/README.md).
 One boot a pair runs everything. Each run of a profiler in it has a period of its own, so
 that the MaxCnt field of a line in the log tells which run the sample belongs to.
 """
+import collections
 import json
 import os
 import re
@@ -94,8 +95,30 @@ class Guest(cases.Cases, guest.Guest):
         self.hist('by-cpu', '-C 1', by=('cpu', 'op'), metric='comp_to_ret')
         self.check('by-cpu: only CPU 1 sampled', self.check_cpus, {1})
         self.hist('uops', event='ibs_op/cnt_ctl=1/', ctl=oracle.CNT_CTL)
+        self.exposed()
         self.do('run sim ibscope hist --source sim --json 0.5 1')
         self.check('sim: labelled', self.check_sim)
+
+    def exposed(self):
+        """Exposed cycles are those of the log, and only an event that counts ops has them."""
+        for name, event, known in ('exposed', 'ibs_op/cnt_ctl=1/', True), ('exposed-cycles', 'ibs_op//', False):
+            period = self.new_period(20000)
+            # without the filter, a load without a number of open requests makes the sum unknown
+            self.do("run %s ibscope hist --json --plan program --filter 'open_reqs > 0' -e '%s' -c %d 2 1" % (name, event, period))
+            self.check('%s: %s' % (name, 'as in the log' if known else 'unknown'), self.check_exposed, name, period, known)
+
+    def check_exposed(self, name, period, known):
+        o, want, got = json.loads(self.stdout(name)), collections.Counter(), collections.Counter()
+        for s in self.samples(period)[0]:
+            latency, open_requests = s.metrics['dc_miss_lat'], oracle.field(s.data3, 26, 6)
+            if latency is not None and s.metrics['comp_to_ret'] <= 2 and open_requests and not s.bad_l2:
+                want[s.op, s.src] += latency // open_requests * period
+        need(len(+want) > 2, 'nothing to compare: %s' % want)
+        for s in o['series']:
+            need(known or s['exposed_cycles'] is None, s)
+            got[s['labels']['op'], s['labels']['src']] += s['exposed_cycles'] or 0
+        need(o['running'] == 1 and (+got == +want if known else not +got), '%s, not %s' % (got, want))
+        return '%d million of %d sources and ops' % (sum(got.values()) // 10**6, len(+got))
 
     def hardware_filters(self):
         zen4 = self.cpu.zen4
@@ -184,10 +207,33 @@ class Guest(cases.Cases, guest.Guest):
                 'sh -c "touch /tmp/sampling; exec sleep 60" > /dev/null 2>&1 & BG=$!\n'
                 'for i in $(seq 100); do [ -e /tmp/sampling ] && break; sleep 0.2; done'
                 % self.new_period(400000))
+        period = self.new_period(20000)
+        self.do('run shared-lines ibscope c2c --live --json --plan program -c %d 2 1' % period)
+        self.check('shared with perf: cycles of lines are scaled up', self.check_shared_lines, period)
+        served = self.new_period(20000)
+        self.do('D=/sys/fs/bpf/shared; ibscope serve -c %d --pin-dir $D --control none --unpin --max-overhead off > /dev/null 2> $O/serve.err & S=$!\n'
+                'for i in $(seq 50); do grep -q "on 2 CPUs" $O/serve.err && break; sleep 0.2; done; sleep 5\n'
+                'run shared-serve ibscope ctl snapshot --json --pin-dir $D; kill $S; wait $S' % served)
+        self.check('shared with perf: counters of serve are scaled up', self.check_shared_serve, served)
         self.do('run shared ibscope hist -c %d --json 1 2; kill $BG; wait $BG' % self.new_period(100000))
         self.check('shared with perf: reported', self.check_partial, 'shared', 'perf|another|shar|multiplex')
         self.do('run freq ibscope hist -F 1000 --json 1 2')
         self.check('freq', self.check_freq)
+
+    def check_shared_lines(self, period):
+        lines = json.loads(self.stdout('shared-lines'))['lines']
+        running = float(re.search(r'on the PMU ([\d.]+)% of the time', self.read('shared-lines.err'))[1]) / 100
+        # latencies times the period, made up for the time off the PMU: there is a whole number of them
+        n = [x['miss_cycles'] / x['mean'] / period * running for x in lines if x['mean']]
+        need(0.3 < running < 0.7 and len(n) > 4 and all(round(x) > 0 and abs(x / round(x) - 1) < 0.01 for x in n), '%s: %s' % (running, n))
+        return '%d lines at %.1f %%' % (len(n), 100 * running)
+
+    def check_shared_serve(self, period):
+        o = json.loads(self.stdout('shared-serve'))
+        n, ops = (sum(s[key] for s in o['series']) for key in ('samples', 'estimated_ops'))
+        made_up = ops / n / period * o['running']
+        need(n > 100 and 0.3 < o['running'] < 0.7 and abs(made_up - 1) < 0.1, '%s of %d samples, running %s' % (made_up, n, o['running']))
+        return '%.1f %% of the time with %d samples: %.3f of what all of it would have' % (100 * o['running'], n, made_up)
 
     def hotplug(self):
         period = self.new_period(100000)

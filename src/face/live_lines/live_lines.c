@@ -8,6 +8,8 @@
 #include "capture/record_info.h"
 #include "trace/tasks.h"
 
+#include <math.h>
+
 int live_lines_check_selection(const struct select_options *o, struct err *err)
 {
 	const struct selection *sel = &o->sel;
@@ -152,19 +154,20 @@ static int print_window(const struct lines_print *like, struct session *s,
 	return ret;
 }
 
-struct hot_window *live_lines_window(struct session *s, size_t most)
+struct hot_window *live_lines_window(struct session *s, size_t most, double share)
 {
 	const struct session_event *e = session_event(s, 0);
 	struct hot_table *table = xcalloc(e->opts.n_cpus, sizeof(*table));
-	const struct hot_tables tables = { .table = table,
-					   .n = e->opts.n_cpus,
-					   .sets = e->opts.line_sets,
-					   .period = e->opts.count_ops ? 0
-								       : sampler_period(e->sampler),
-					   .weighed = e->opts.count_ops,
-					   .feed = e->opts.line_feed,
-					   .time = clock_ns(CLOCK_MONOTONIC),
-					   .ibs = e->opts.ibs };
+	const struct hot_tables tables = {
+		.table = table,
+		.n = e->opts.n_cpus,
+		.sets = e->opts.line_sets,
+		.period = e->opts.count_ops ? 0 : llround(sampler_period(e->sampler) / share),
+		.weighed = e->opts.count_ops,
+		.feed = e->opts.line_feed,
+		.time = clock_ns(CLOCK_MONOTONIC),
+		.ibs = e->opts.ibs
+	};
 	struct hot_window *out;
 
 	sampler_lines_next(e->sampler);
@@ -179,7 +182,8 @@ struct hot_window *live_lines_window(struct session *s, size_t most)
 int live_lines_print(const struct lines_print *print, struct session *s,
 		     const struct snapshot *interval, struct err *err)
 {
-	struct hot_window *window = live_lines_window(s, SIZE_MAX);
+	/* as hist, which scales by CPU: what happened while another user had the PMU was like the rest */
+	struct hot_window *window = live_lines_window(s, SIZE_MAX, 1 / pmu_scale(&interval->pmu));
 	int ret = print_window(print, s, window, &interval->ledger, err);
 
 	free(window);

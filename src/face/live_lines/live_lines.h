@@ -23,8 +23,11 @@ int live_lines_prepare(struct sampling_opts *s, __u32 feed, struct err *err);
 	"samples that are added to hot lines: stores,caches (default), and dram (loads from " \
 	"memory) or walks (loads that missed the L2 dTLB)"
 
-/* Exchange the tables of hot lines. @most: as of hot_window_new(), which gives what is returned. */
-struct hot_window *live_lines_window(struct session *s, size_t most);
+/*
+ * Exchange the tables of hot lines. @most: as of hot_window_new(), which gives what is returned. @share: of the time, in
+ * which the event had the PMU; where the program counts ops, it has made up for it
+ */
+struct hot_window *live_lines_window(struct session *s, size_t most, double share);
 
 /* Add names of those who access its lines, as of now; @s: of cgroups, too, or NULL. Return: 0 or a negative errno. */
 int live_lines_names(struct tasks *tasks, struct session *s, const struct hot_window *w,

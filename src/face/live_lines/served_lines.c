@@ -15,7 +15,7 @@
 
 void served_lines_take(struct served_lines *l, struct session *s, struct ibs_lines_counts *counts)
 {
-	struct hot_window *w = live_lines_window(s, DETAILS);
+	struct hot_window *w = live_lines_window(s, DETAILS, 1);
 
 	free(l->window[l->n % SERVED_WINDOWS]);
 	l->window[l->n++ % SERVED_WINDOWS] = w;
