@@ -16,7 +16,6 @@ from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_strata')
 SLICES = 192
-REFUSE = (('report', '--html', '-'),)
 
 
 class Strata(unittest.TestCase):
@@ -233,12 +232,6 @@ class Strata(unittest.TestCase):
         self.assertEqual((int(n.replace(',', '')), share), (report['samples'], '100.0%'), line)
         self.assertLess(abs(float(dram[:-1]) / 100 - report['dram']), 0.002, line)
         self.assertEqual((int(p50), int(p90)), (report['p50'], report['p90']), line)
-
-    def test_refused(self):
-        for args in REFUSE:
-            p = run(*args, self.file)
-            self.assertNotEqual(p.returncode, 0, args)
-            self.assertIn('was recorded with --strata', p.stderr)
 
 
 if __name__ == '__main__':

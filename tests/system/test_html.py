@@ -17,6 +17,7 @@ from ibscope import run
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
+STRATA = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_strata')
 LINES = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
 SAMPLES = 20000
 MEMORY = 'dram,remote-dram,pmem,remote-pmem,cxl,remote-cxl'
@@ -557,6 +558,39 @@ class Lines(Page):
             b.js("choose({ group: D.groups.findIndex(g => g.name === 'db') })")
             self.assertEqual(b.js("document.querySelectorAll('#line-rows tbody tr').length"),
                              b.js("D.lines.filter(l => l.groups.includes(selected.group)).length"))
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Strata(Page):
+    """Samples that represent different numbers of ops."""
+    @classmethod
+    def setUpClass(cls):
+        cls.make(STRATA, '1', '96')
+
+    @classmethod
+    def make(cls, program, seed, slices):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.file, cls.html = (os.path.join(cls.dir.name, name) for name in ('a.ibscope', 'a.html'))
+        subprocess.run([program, cls.file, seed, slices], check=True, stdout=subprocess.DEVNULL)
+        p = run('report', cls.file, '--html', cls.html)
+        assert p.returncode == 0, p.stderr
+
+    def test_numbers_equal_those_of_report(self):
+        dom, total, memory = self.dom(), self.report()['total'], self.report('--src', MEMORY)['total']
+        row = self.rows(dom)['Total']
+        self.assertEqual(int(row[1]), total['samples'])
+        self.assertAlmostEqual(float(row[2]) / total['miss_cycles'], 1, delta=1e-6)
+        self.assertEqual((int(row[3]), int(row[4])), (memory['p50'], memory['p99']))
+        for n, e in zip(re.search(r'id="ledger-note"[^>]*>([\d,]+) of the full stratum; ([\d,]+) of the miss stratum; balances', dom).groups(),
+                        self.report()['events']):
+            self.assertEqual(int(n.replace(',', '')), e['ledger']['seen'])
+
+    def test_selected_source(self):
+        """Most samples are from DRAM, most ops of L3 are not: the median of a source is that of its own ops."""
+        rows = {r['labels']['src']: r for r in self.report('--by', 'src')['rows']}
+        row = self.rows(self.dom('#select&source=l3'))['Total']
+        self.assertEqual((int(row[1]), int(row[3])), (rows['l3']['samples'], rows['l3']['p50']))
 
 
 class Colours(unittest.TestCase):

@@ -33,7 +33,7 @@ static void draw(struct html_tally *t, double share, double hitm_cost)
 		has[c] = random_number() < share;
 	cost = (has[HTML_CAUSE_HITM] ? hitm_cost : 100) * (.5 + random_number());
 	for (unsigned int c = 0; c < HTML_CAUSES; c++)
-		html_part_add(&t->of[c], 1, c == HTML_CAUSE_SLOW ? 1 : cost, has[c]);
+		html_part_add(&t->of[c], 1, 1, c == HTML_CAUSE_SLOW ? 1 : cost, has[c]);
 	t->cycles += cost;
 	t->dram_cycles += cost;
 }
@@ -43,8 +43,8 @@ static struct html_tally exact(double n, double hitm)
 {
 	struct html_tally t = { .cycles = 100 * n };
 
-	html_part_add(&t.of[HTML_CAUSE_HITM], n - hitm, 100 * (n - hitm), false);
-	html_part_add(&t.of[HTML_CAUSE_HITM], hitm, 100 * hitm, true);
+	html_part_add(&t.of[HTML_CAUSE_HITM], n - hitm, n - hitm, 100 * (n - hitm), false);
+	html_part_add(&t.of[HTML_CAUSE_HITM], hitm, hitm, 100 * hitm, true);
 	return t;
 }
 
@@ -110,7 +110,7 @@ static void test_tiny_rows(void **unused)
 	assert_int_equal(find(alone, 1, f), 0);
 	assert_int_equal(find(alone, 0, f), 0);
 	/* one sample that took very long */
-	html_part_add(&heavy[0].of[HTML_CAUSE_HITM], 1, 20000, true);
+	html_part_add(&heavy[0].of[HTML_CAUSE_HITM], 1, 1, 20000, true);
 	heavy[0].cycles += 20000;
 	assert_int_equal(find(heavy, 2, f), 0);
 }
@@ -174,6 +174,26 @@ static void test_noise(void **unused)
 	assert_in_range(wrong_pages(300, 30, 2000, 1, .01, 2000), 0, 3);
 }
 
+/* Samples that count as 1,000 each prove as much as their number; a few that count most, less. */
+static void test_weights(void **unused)
+{
+	struct html_finding f[HTML_FINDINGS_MAX];
+	struct html_tally row[] = { exact(100, 40), exact(1000, 100) }, few = row[0];
+
+	(void)unused;
+	assert_int_equal(find(row, 2, f), 1);
+	for (int i = 0; i < 2; i++) {
+		row[i].of[HTML_CAUSE_HITM].samples *= 1000;
+		row[i].of[HTML_CAUSE_HITM].part_samples *= 1000;
+		row[i].of[HTML_CAUSE_HITM].squares *= 1e6;
+	}
+	assert_int_equal(find(row, 2, f), 1);
+	assert_true(row[0].of[HTML_CAUSE_HITM].part == few.of[HTML_CAUSE_HITM].part);
+	row[0].of[HTML_CAUSE_HITM].squares *= 20; /* as good as 5 */
+	row[1].of[HTML_CAUSE_HITM].squares *= 20;
+	assert_int_equal(find(row, 2, f), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_tiny_rows),
 		cmocka_unit_test(test_nameless_rows_and_order),
 		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,9 @@ static void write_line_of_facts(const struct html_report *r, struct json_writer 
 			 !info->pmu[i].period ? "period"
 			 : info->pmu[i].freq  ? ""
 					      : "1 sample per",
-			 info->pmu[i].period ? TEXT_COUNT(info->pmu[i].period) : "unknown",
+			 info->pmu[i].period  ? TEXT_COUNT(info->pmu[i].period)
+			 : info->pmu[i].reach ? "varies"
+					      : "unknown",
 			 info->pmu[i].freq && info->pmu[i].period ? " samples/s" : "");
 		json_put_text(w, NULL, buf);
 	}
@@ -141,11 +143,13 @@ static void put_samples(struct json_writer *w, const char *kind, const char *nam
 	json_end(w);
 }
 
-static void write_ledger(const struct trace_end *end, struct json_writer *w)
+static void write_ledger(const struct html_report *r, const struct trace_end *end,
+			 struct json_writer *w)
 {
 	static const char *const kinds[] = { [IBS_OUTCOME_KIND_FILTERED] = "filtered: ",
 					     [IBS_OUTCOME_KIND_LOST] = "lost: ",
 					     [IBS_OUTCOME_KIND_N] = "" };
+	const bool strata = html_report_strata(r) && end->n_ledgers == STRATUM_N;
 	const struct ledger *l = &end->ledger;
 
 	if (!end->has_ledger) {
@@ -161,6 +165,10 @@ static void write_ledger(const struct trace_end *end, struct json_writer *w)
 				    l->outcome[i]);
 	json_end(w);
 	json_put_known(w, "unseen", l->pmu_exact, l->unseen);
+	json_begin_array(w, "strata");
+	for (unsigned int of = 0; strata && of < STRATUM_N; of++)
+		put_samples(w, stratum_name(of), " stratum", end->event_ledger[of].seen);
+	json_end(w);
 	json_end(w);
 }
 
@@ -301,6 +309,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	json_put_u64(&w, "schema", 1);
 	json_put_u64(&w, "rows", r->rows.n);
 	json_put_u64(&w, "period", r->same_period ? r->period : 0);
+	json_put_bool(&w, "strata", html_report_strata(r));
 	json_put_bool(&w, "hitm", r->hitm_known);
 	json_put_bool(&w, "exposed", html_facts_exposed(r));
 	json_put_text(&w, "host", r->opts.info->host);
@@ -318,7 +327,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	json_end(&w);
 	write_time(r, &w);
 	write_line_of_facts(r, &w);
-	write_ledger(end, &w);
+	write_ledger(r, end, &w);
 	write_attribution(r, &w);
 	write_record(r, end, &w);
 	write_groups(r, &w);

@@ -123,4 +123,10 @@ __u32 html_stack_of(struct html_report *r, const struct trace_event *ev);
 /* Add a frame below @parent in a call chain. Return: its number. */
 __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame);
 
+/* Do samples represent different numbers of ops? */
+static inline bool html_report_strata(const struct html_report *r)
+{
+	return r->opts.info->n_pmus && trace_has_strata(r->opts.info);
+}
+
 #endif

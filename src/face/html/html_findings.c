@@ -15,10 +15,11 @@ const char *html_cause_name(enum html_cause c)
 	return names[c];
 }
 
-void html_part_add(struct html_part *p, double n, double cycles, bool cause)
+void html_part_add(struct html_part *p, double n, double squares, double cycles, bool cause)
 {
 	p->all += cycles;
 	p->samples += n;
+	p->squares += squares;
 	p->part += cause ? cycles : 0;
 	p->part_samples += cause ? n : 0;
 }
@@ -33,7 +34,8 @@ static struct html_part rest_of(const struct html_part *all, const struct html_p
 {
 	return (struct html_part){ without(all->all, row->all), without(all->samples, row->samples),
 				   without(all->part, row->part),
-				   without(all->part_samples, row->part_samples) };
+				   without(all->part_samples, row->part_samples),
+				   without(all->squares, row->squares) };
 }
 
 static double share_of(const struct html_part *p)
@@ -53,8 +55,9 @@ static double term(double share, double expected)
 static double surprise(const struct html_part *p, double expected)
 {
 	double share = p->samples > 0 ? p->part_samples / p->samples : 0;
+	double n = p->squares > 0 ? p->samples * p->samples / p->squares : 0;
 
-	return p->samples * (term(share, expected) + term(1 - share, 1 - expected));
+	return n * (term(share, expected) + term(1 - share, 1 - expected));
 }
 
 static double excess_of(const struct html_tally *row, const struct html_tally *all,
@@ -99,6 +102,7 @@ static void add_up(const struct html_tally *row, size_t n, struct html_tally *al
 			all->of[c].samples += row[i].of[c].samples;
 			all->of[c].part += row[i].of[c].part;
 			all->of[c].part_samples += row[i].of[c].part_samples;
+			all->of[c].squares += row[i].of[c].squares;
 		}
 		all->cycles += row[i].cycles;
 		all->dram_cycles += row[i].dram_cycles;

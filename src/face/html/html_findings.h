@@ -32,9 +32,9 @@ enum html_cause {
 
 const char *html_cause_name(enum html_cause c);
 
-/* Costs and numbers of samples: of all, and of the part that has a cause. */
+/* Costs, numbers of samples, and squares of how often each counts: of all, and of the part that has a cause. */
 struct html_part {
-	double all, samples, part, part_samples;
+	double all, samples, part, part_samples, squares;
 };
 
 struct html_tally {
@@ -44,8 +44,11 @@ struct html_tally {
 	bool nameless;	    /* compared, but never a finding */
 };
 
-/* Add @n samples that cost @cycles together; @cause: they have it. */
-void html_part_add(struct html_part *p, double n, double cycles, bool cause);
+/*
+ * Add samples that cost @cycles together and count as @n; @squares: the sum of the squares of what each counts as, @n if
+ * that is 1. @cause: they have it.
+ */
+void html_part_add(struct html_part *p, double n, double squares, double cycles, bool cause);
 
 struct html_finding {
 	size_t row;
@@ -60,7 +63,8 @@ struct html_finding {
  *
  * The test is Hoeffding's bound on the tail of a binomial distribution, which holds for rows of any
  * size, and Bonferroni's correction for the number of rows and causes. Chance is judged by the number of samples,
- * since few of them may cost most; how much a finding matters, by costs.
+ * since few of them may cost most, or the number of ones with equal weights that would be as good; how much a finding
+ * matters, by costs.
  *
  * Return: number of findings in @out, at most @most, the most expensive first
  */

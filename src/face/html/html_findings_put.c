@@ -15,15 +15,27 @@ enum compared { CONTAINERS, FUNCTIONS, COMPARED };
 /* Sums of all rows. */
 struct comparison {
 	const struct html_report *r;
-	unsigned int slow; /* the last bucket of local DRAM that is not slow */
-	double valid;
+	unsigned int slow;     /* the last bucket of local DRAM that is not slow */
+	double valid, squares; /* samples with a latency, as html_part_add() counts them */
 	struct html_tally *tally[COMPARED];
 	size_t n[COMPARED];
 };
 
-static double part_of(const struct html_row *row, bool (*has)(const struct html_row *row))
+/* How many samples a row counts as, and the squares of what each does: those of strata represent different numbers of ops. */
+static double count_of(const struct html_report *r, const struct html_row *row)
 {
-	return row->key.bucket != HTML_NO_LATENCY && has(row) ? row->samples : 0;
+	return html_report_strata(r) ? row->operations : row->samples;
+}
+
+static double squares_of(const struct html_report *r, const struct html_row *row)
+{
+	return html_report_strata(r) ? row->squares : row->samples;
+}
+
+static double part_of(const struct html_report *r, const struct html_row *row,
+		      bool (*has)(const struct html_row *row))
+{
+	return row->key.bucket != HTML_NO_LATENCY && has(row) ? count_of(r, row) : 0;
 }
 
 static bool is_dram(const struct html_row *row)
@@ -32,13 +44,14 @@ static bool is_dram(const struct html_row *row)
 }
 
 /* The bucket that holds the percentile, of all samples. */
-static unsigned int slow_bucket(const struct html_rows *rows)
+static unsigned int slow_bucket(const struct html_report *r)
 {
+	const struct html_rows *rows = &r->rows;
 	double samples[IBS_LAT_BUCKETS] = { 0 }, all = 0, below = 0;
 	unsigned int b = 0;
 
 	for (size_t i = 0; i < rows->n; i++) {
-		double n = part_of(&rows->row[i], is_dram);
+		double n = part_of(r, &rows->row[i], is_dram);
 
 		all += n;
 		if (n)
@@ -51,6 +64,7 @@ static unsigned int slow_bucket(const struct html_rows *rows)
 
 static void add(const struct comparison *c, struct html_tally *t, const struct html_row *row)
 {
+	const double n = count_of(c->r, row), squares = squares_of(c->r, row);
 	const enum ibs_src src = row->key.source;
 	const bool has[HTML_CAUSES] = {
 		[HTML_CAUSE_HITM] = row->key.flags & HTML_HITM,
@@ -64,9 +78,9 @@ static void add(const struct comparison *c, struct html_tally *t, const struct h
 
 	for (unsigned int i = 0; i < HTML_CAUSES; i++)
 		if (i != HTML_CAUSE_SLOW)
-			html_part_add(&t->of[i], row->samples, row->cycles, has[i]);
+			html_part_add(&t->of[i], n, squares, row->cycles, has[i]);
 		else if (src == IBS_SRC_DRAM) /* of accesses, not of their costs */
-			html_part_add(&t->of[i], row->samples, row->samples, has[i]);
+			html_part_add(&t->of[i], n, squares, n, has[i]);
 	t->cycles += row->cycles;
 	t->dram_cycles += src == IBS_SRC_DRAM ? row->cycles : 0;
 }
@@ -81,13 +95,14 @@ static void compare_rows(struct comparison *c)
 		c->tally[k] = xcalloc(c->n[k] + 1, sizeof(*c->tally[k]));
 	for (size_t i = 0; i < r->frames.n; i++)
 		c->tally[FUNCTIONS][i].nameless = *intern_text(&r->frames, i) == '[';
-	c->slow = slow_bucket(&r->rows);
+	c->slow = slow_bucket(r);
 	for (size_t i = 0; i < r->rows.n; i++) {
 		const struct html_row *row = &r->rows.row[i];
 
 		if (row->key.bucket == HTML_NO_LATENCY || row->cycles <= 0)
 			continue;
-		c->valid += row->samples;
+		c->valid += count_of(r, row);
+		c->squares += squares_of(r, row);
 		add(c, &c->tally[CONTAINERS][row->key.group], row);
 		if (row->key.stack)
 			add(c, &c->tally[FUNCTIONS][r->nodes[row->key.stack].frame], row);
@@ -202,7 +217,7 @@ void html_findings_put(const struct html_report *r, struct json_writer *w)
 	for (unsigned int k = 0; k < COMPARED; k++)
 		n[k] = html_findings_find(c.tally[k], c.n[k], HTML_FALSE / COMPARED, found[k],
 					  HTML_FINDINGS_MAX);
-	if (c.valid < HTML_FINDINGS_SAMPLES) {
+	if (!(c.valid * c.valid >= HTML_FINDINGS_SAMPLES * c.squares && c.squares > 0)) {
 		json_put_null(w, "findings");
 	} else {
 		json_begin_object(w, "findings");

@@ -285,7 +285,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	}
 	if (!r->samples++)
 		r->period = period;
-	r->same_period &= period && period == r->period;
+	r->same_period &= period && period == r->period && !html_report_strata(r);
 	r->sources |= 1u << key.source;
 	count_address(r, &s->op);
 	lines_add(r->lines, ev);

@@ -50,6 +50,7 @@ static void add_sums(struct html_row *to, const struct html_row *from)
 	to->operations += from->operations;
 	to->cycles += from->cycles;
 	to->exposed += from->exposed;
+	to->squares += from->squares;
 	to->max = from->max > to->max ? from->max : to->max;
 }
 
@@ -117,6 +118,7 @@ struct html_row html_row_of_sample(const struct html_key *key, __u32 latency, __
 				  .latencies = valid ? latency : 0,
 				  .operations = period,
 				  .cycles = valid ? (double)latency * period : 0,
+				  .squares = (double)period * period,
 				  .max = valid ? latency : 0 };
 }
 

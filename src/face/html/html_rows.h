@@ -35,6 +35,7 @@ struct html_row {
 	__u64 samples, latencies;  /* number, and the sum of their latencies in cycles */
 	double operations, cycles; /* sums of period, and of period times latency */
 	double exposed;		   /* cycles: exposed.h */
+	double squares;		   /* of periods */
 	__u32 max;		   /* latency */
 };
 

@@ -116,18 +116,6 @@ static void start_html(struct report_cmd *c)
 		html_report_part(c->html, opts.info, opts.tasks, opts.symbols);
 }
 
-/* These add up samples of both strata as if they had one weight. */
-static int check_strata(struct report_cmd *c, const struct trace_info *info, struct err *err)
-{
-	if (!c->html_path || !trace_has_strata(info))
-		return 0;
-	return err_set(
-		err, -EINVAL,
-		"--html: %s was recorded with --strata, whose samples have different weights, "
-		"which only tables, --folded and --pprof use",
-		recorded_name(&c->in.input));
-}
-
 static int open_all(struct report_cmd *c, struct err *err)
 {
 	const struct trace_info *info;
@@ -144,9 +132,6 @@ static int open_all(struct report_cmd *c, struct err *err)
 	if (ret)
 		return ret;
 	info = c->opts.info = c->in.head.info;
-	ret = check_strata(c, info, err);
-	if (ret)
-		return ret;
 	if (c->folds && !trace_has_chains(info))
 		return err_set(err, -ENODATA, "--folded: %s has no call chains; record with -g",
 			       recorded_name(&c->in.input));
@@ -271,9 +256,6 @@ static int read_parts(struct report_cmd *c, struct err *err)
 	for (size_t i = 0; i < c->in.n_parts && !ret; i++) {
 		if (!recorded_start_part(&c->in, i, &c->sampling, symbols))
 			continue;
-		ret = check_strata(c, c->in.head.info, err);
-		if (ret)
-			break;
 		c->opts.info = c->in.head.info;
 		c->opts.tasks = c->in.tasks;
 		c->opts.symbols = c->in.symbols;

@@ -28,6 +28,7 @@ async function readColumns() {
 		c.operations[i] = c.samples[i] * D.period;
 		c.cycles[i] = c.bucket[i] === NO_LATENCY ? 0 : c.latencies[i] * D.period;
 	}
+	c.n = D.strata ? c.operations : c.samples; /* what a latency counts as: the ops that it represents, if samples differ in that */
 	for (const [name, texts] of Object.entries(D.names)) { /* sorted by number, unnamed first */
 		const order = texts.map((_, i) => i).sort((a, b) => a && b ? texts[a].localeCompare(texts[b], 'en', { numeric: true }) : a - b);
 		const place = new Uint16Array(texts.length);
@@ -93,7 +94,7 @@ function filters() {
 
 /* ---- sums ---- */
 function sums() {
-	return { samples: 0, cycles: 0, exposed: 0, squares: 0, largest: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
+	return { samples: 0, cycles: 0, exposed: 0, squares: 0, largest: 0, max: 0, valid: 0, classed: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
 		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
 		far: 0, farN: 0, near: 0, nearN: 0 };
 }
@@ -102,8 +103,8 @@ const inClass = k => selected.source !== null || MEMORY[k];
 const className = () => selected.source !== null ? D.sources[selected.source] : 'memory';
 
 function addRow(sum, c, i, k) {
-	const n = c.samples[i], cycles = c.cycles[i], bucket = c.bucket[i], flags = c.flags[i];
-	sum.samples += n;
+	const samples = c.samples[i], n = c.n[i], cycles = c.cycles[i], bucket = c.bucket[i], flags = c.flags[i];
+	sum.samples += samples;
 	sum.cycles += cycles;
 	sum.exposed += D.exposed ? c.exposed[i] : 0;
 	sum.source[k] += cycles;
@@ -114,9 +115,9 @@ function addRow(sum, c, i, k) {
 	}
 	if (bucket === NO_LATENCY)
 		return;
-	sum.valid += n;
-	sum.squares += cycles * cycles / n; /* latencies of a bucket are nearly equal */
-	sum.largest = Math.max(sum.largest, c.max[i] * c.operations[i] / n);
+	sum.valid += samples;
+	sum.squares += cycles * cycles / samples; /* latencies of a bucket are nearly equal */
+	sum.largest = Math.max(sum.largest, c.max[i] * c.operations[i] / samples);
 	if (REMOTE[k])
 		sum.remote += cycles;
 	if (MEMORY[k])
@@ -125,6 +126,7 @@ function addRow(sum, c, i, k) {
 		sum.hitm += cycles;
 	if (inClass(k)) {
 		sum.buckets[bucket] += n;
+		sum.classed += samples;
 		sum.max = Math.max(sum.max, c.max[i]);
 	}
 	sum.cost[bucket * S + k] += cycles;
@@ -142,7 +144,7 @@ function scan() {
 		axis: AXES.map(({ dimension, column, n }) => ({ bit: 1 << DIMENSIONS.indexOf(dimension), column: c[column], n, cost: new Float64Array(n * S) })),
 		trend: { cycles: new Float64Array(T), memory: new Float64Array(T), remote: new Float64Array(T),
 			hitm: new Float64Array(T), walks: new Float64Array(T), translated: new Float64Array(T),
-			buckets: new Float64Array(T * L) } };
+			buckets: new Float64Array(T * L), samples: new Float64Array(T) } };
 	for (let i = 0; i < D.rows; i++) {
 		const g = c.group[i], k = c.source[i], t = c.time[i], b = c.bucket[i], cycles = c.cycles[i], fails = failed(i);
 		if (!(fails & ~GROUP))
@@ -150,7 +152,7 @@ function scan() {
 		if (!(fails & ~(SOURCE | TIME)))
 			r.mix[t * S + k] += cycles;
 		if (!(fails & ~(TIME | BUCKET)) && b !== NO_LATENCY)
-			r.heat[t * L + b] += byCycles ? cycles : c.samples[i];
+			r.heat[t * L + b] += byCycles ? cycles : c.n[i];
 		if (!(fails & ~TIME)) {
 			const f = c.flags[i], trend = r.trend;
 			trend.cycles[t] += cycles;
@@ -161,16 +163,18 @@ function scan() {
 			if (f & HITM)
 				trend.hitm[t] += cycles;
 			if (f & TLB_VALID) {
-				trend.translated[t] += c.samples[i];
+				trend.translated[t] += c.n[i];
 				if (f & WALK)
-					trend.walks[t] += c.samples[i];
+					trend.walks[t] += c.n[i];
 			}
-			if (b !== NO_LATENCY && inClass(k))
-				trend.buckets[t * L + b] += c.samples[i];
+			if (b !== NO_LATENCY && inClass(k)) {
+				trend.buckets[t * L + b] += c.n[i];
+				trend.samples[t] += c.samples[i];
+			}
 		}
 		if (!(fails & ~BUCKET) && b !== NO_LATENCY) {
 			r.margin[b * S + k] += cycles;
-			r.marginN[b * S + k] += c.samples[i];
+			r.marginN[b * S + k] += c.n[i];
 		}
 		if (!fails)
 			addRow(r.total, c, i, k);
@@ -181,10 +185,11 @@ function scan() {
 			const cell = c.node[i] * 256 + c.memory[i];
 			let v = r.matrix.get(cell);
 			if (!v)
-				r.matrix.set(cell, v = { cycles: 0, samples: 0, latencies: 0 });
+				r.matrix.set(cell, v = { cycles: 0, samples: 0, n: 0, latencies: 0 });
 			v.cycles += cycles;
 			v.samples += c.samples[i];
-			v.latencies += c.latencies[i];
+			v.n += c.n[i];
+			v.latencies += D.strata ? cycles : c.latencies[i];
 		}
 		if (!(fails & ~PLACE)) {
 			r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
@@ -204,19 +209,20 @@ function scan() {
 /* Cycles above what the same group's accesses to local memory cost; null with fewer than ten local
  * samples, too few for a mean. */
 function remotePrice(groups) {
-	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N);
+	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N), nearSamples = new Float64Array(N);
 	const failed = filters();
 	let price = 0, known = false;
 	for (let i = 0; i < D.rows; i++)
 		if (MEMORY[c.source[i]] && !REMOTE[c.source[i]] && c.bucket[i] !== NO_LATENCY) {
 			near[c.group[i]] += c.cycles[i];
-			nearN[c.group[i]] += c.samples[i];
+			nearN[c.group[i]] += c.n[i];
+			nearSamples[c.group[i]] += c.samples[i];
 		}
 	for (let i = 0; i < D.rows; i++) {
 		const k = c.source[i], g = c.group[i];
-		if (!MEMORY[k] || !REMOTE[k] || c.bucket[i] === NO_LATENCY || nearN[g] < 10 || groups && !groups.includes(g) || failed(i))
+		if (!MEMORY[k] || !REMOTE[k] || c.bucket[i] === NO_LATENCY || nearSamples[g] < 10 || groups && !groups.includes(g) || failed(i))
 			continue;
-		price += c.cycles[i] - c.samples[i] * near[g] / nearN[g];
+		price += c.cycles[i] - c.n[i] * near[g] / nearN[g];
 		known = true;
 	}
 	return known ? Math.max(0, price) : null;

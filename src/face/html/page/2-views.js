@@ -86,15 +86,14 @@ function cpuList(cpus) {
 }
 
 /* ---- key figures ---- */
+const percentileOf = (sum, p) => percentile(sum.buckets, p, sum.max, sum.classed);
 function drawFigures() {
 	const t = R.total, w = whole.total, s = seconds(), narrowed = Object.values(selected).some(v => v !== null);
 	const ratio = (a, b) => Array.from(a, (v, i) => b[i] ? v / b[i] : 0);
 	const all = (part, of) => narrowed ? `all: ${percent(part, of)}${THIN}%` : null;
 	const trend = R.trend, price = remotePrice(), p99 = [];
-	const p = v => percentile(v, .99) || 0;
 	for (let i = 0; i < T; i++)
-		p99.push(p(trend.buckets.subarray(i * L, i * L + L)));
-	const n = t.buckets.reduce((a, b) => a + b, 0);
+		p99.push(percentile(trend.buckets.subarray(i * L, i * L + L), .99, Infinity, trend.samples[i]) || 0);
 	const rows = [
 		['Miss cycles', figure(t.cycles / s), '/s', narrowed ? `of ${figure(w.cycles / D.duration_s)}/s in all` :
 			`${count(t.valid)} samples with a latency`, trend.cycles],
@@ -103,8 +102,8 @@ function drawFigures() {
 			(price === null ? 'price: unknown' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
 		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
 			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'unknown', ratio(trend.hitm, trend.cycles)],
-		[`${className()[0].toUpperCase() + className().slice(1)} latency, p50 / p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
-			'', `cycles, ${count(n)} samples`, p99],
+		[`${className()[0].toUpperCase() + className().slice(1)} latency, p50 / p99`, cyclesText(percentileOf(t, .5)) + THIN + '/' + THIN + cyclesText(percentileOf(t, .99)),
+			'', `cycles, ${count(t.classed)} samples`, p99],
 		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
 	];
 	id('figures').replaceChildren(...rows.map(([name, value, unit, sub, values]) => html('div', {}, html('dt', {}, name),
@@ -163,7 +162,7 @@ function mergeSums(list) {
 }
 function drawTable() {
 	const cols = columns(), table = id('rows'), [first, last] = usedBuckets(), s = seconds();
-	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentile(sum.buckets, .5, sum.max), p99: percentile(sum.buckets, .99, sum.max) }));
+	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentileOf(sum, .5), p99: percentileOf(sum, .99) }));
 	const scale = scaleOf(Math.max(...rows.map(r => r.sum.cycles)) / s), max = Math.max(...whole.groups.map(x => x.cycles), 1e-9);
 	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
 	if (D.exposed)
@@ -189,7 +188,7 @@ function drawTable() {
 	id('trust').textContent = trustText(shown.map(r => r.sum));
 
 	function row(r, name, attributes) {
-		const x = r.sum, p50 = percentile(x.buckets, .5, x.max), p99 = percentile(x.buckets, .99, x.max), total = attributes.class === 'total';
+		const x = r.sum, p50 = percentileOf(x, .5), p99 = percentileOf(x, .99), total = attributes.class === 'total';
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v);
 		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...D.exposed ? { 'data-exposed': x.exposed } : {}, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, weakMark(x) + scale.text(x.cycles / s)),
 			D.exposed ? cell(3, scale.text(x.exposed / s)) : '',
@@ -370,7 +369,7 @@ function drawFacts() {
 	if (D.ledger) {
 		const sum = D.ledger.rows.map(([name, n]) => `${count(n)} ${name}`).join(' + ');
 		id('ledger-line').replaceChildren('ledger: ', html('b', {}, count(seen)), ` seen = ${sum || 0}; ${D.ledger.unseen === null ? 'unseen: not known' : count(D.ledger.unseen) + ' unseen'}`);
-		id('ledger-note').textContent = 'balances to the unit';
+		id('ledger-note').textContent = [...D.ledger.strata.map(([name, n]) => `${count(n)} of the ${name}`), 'balances to the unit'].join('; ');
 		const line = row(seen);
 		id('ledger-rows').querySelector('tbody').replaceChildren(...D.ledger.rows.map(([name, n]) => line(name, n, '')), line('seen', seen, 'total'), line('unseen', D.ledger.unseen, ''));
 	} else {

@@ -149,7 +149,7 @@ function drawMatrix() {
 	/* a column for unknown memory nodes only if there are any */
 	const columns = D.memories + [...whole.matrix.keys()].some(key => key % 256 === D.memories), width = Math.min(Math.max(280, holder.clientWidth), 150 + 130 * columns);
 	const sum = (nodes, m) => nodes.map(i => R.matrix.get(i * 256 + m)).filter(v => v)
-		.reduce((a, v) => ({ cycles: a.cycles + v.cycles, samples: a.samples + v.samples, latencies: a.latencies + v.latencies }), { cycles: 0, samples: 0, latencies: 0 });
+		.reduce((a, v) => ({ cycles: a.cycles + v.cycles, samples: a.samples + v.samples, n: a.n + v.n, latencies: a.latencies + v.latencies }), { cycles: 0, samples: 0, n: 0, latencies: 0 });
 	const rows = matrixRows().map(row => ({ ...row, cells: Array.from({ length: columns }, (_, m) => sum(row.nodes, m)) }));
 	const shown = rows.filter(row => row.name !== 'CPU unknown' || row.cells.some(c => c.samples)), cells = shown.flatMap(row => row.cells);
 	const all = cells.reduce((a, c) => a + c.cycles, 0), r = ramp(Math.max(...cells.map(c => c.cycles), 1e-9)), gutter = Math.min(150, width * .36), w = (width - gutter) / columns, boxes = [];
@@ -163,14 +163,14 @@ function drawMatrix() {
 			choose(isPlace(b.place) && selected.memory === b.m ? { place: null, memory: null } : { place: b.place, memory: b.m });
 	};
 	const read = ({ name, m, cell }) => id('matrix-read').replaceChildren(html('b', {}, `${name} to memory of ${memoryName(m)}`), cell.samples ?
-		`: ${figure(cell.cycles / s)}/s, ${percent(cell.cycles, all)}${THIN}% of what is selected, ${count(cell.samples)} misses sampled, ${count(cell.latencies / cell.samples)} cycles on average` : ': nothing');
+		`: ${figure(cell.cycles / s)}/s, ${percent(cell.cycles, all)}${THIN}% of what is selected, ${count(cell.samples)} misses sampled, ${count(cell.latencies / cell.n)} cycles on average` : ': nothing');
 	shown.forEach(({ name, place, cells }, line) => {
 		const room = Math.floor(gutter / 6.4), y = 21 * (line + 1);
 		drawing.append(svg('text', { x: 0, y: y + 14, class: 'ink' }, name.length > room ? '…' + name.slice(1 - room) : name));
 		cells.forEach((cell, m) => {
 			boxes.push({ x: gutter + m * w, y, w: w - 1, level: line, place, m, name, cell });
 			paintBox(drawing, boxes[boxes.length - 1], { step: r.of(cell.cycles), name: cell.samples ? percent(cell.cycles, all) + THIN + '%' : '',
-				value: cell.samples ? count(cell.latencies / cell.samples) : '', on: place && isPlace(place) && selected.memory === m, pick, read });
+				value: cell.samples ? count(cell.latencies / cell.n) : '', on: place && isPlace(place) && selected.memory === m, pick, read });
 		});
 	});
 	walkable(drawing, 'matrix', boxes, read, pick);

@@ -84,7 +84,7 @@ function drawTime() {
 		}
 		const v = p.b === undefined ? 0 : R.heat[p.t * L + p.b];
 		id('read').replaceChildren(html('b', {}, at(p.t)), p.b === undefined ? ' ' :
-			` ${latencyText([p.b, p.b])}: ${byCycles ? figure(v / D.bin_s) + '/s' : count(v) + ' samples'}. `,
+			` ${latencyText([p.b, p.b])}: ${byCycles ? figure(v / D.bin_s) + '/s' : count(v) + (D.strata ? ' ops' : ' samples')}. `,
 		`All latencies: ${figure(sum / D.bin_s)}/s, ${percent(R.mix[p.t * S + most], sum)}${THIN}% ${D.sources[most]}.`);
 	};
 	id('read').textContent = `Point at a chart to read its values. One cell is ${D.bin_s >= 1 ? +D.bin_s.toFixed(1) + ' s' : Math.round(D.bin_s * 1000) + ' ms'} by one bucket (⅛ octave at most).`;

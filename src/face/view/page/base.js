@@ -68,12 +68,13 @@ function clock(seconds) {
 const isRemote = source => source.startsWith('remote-');
 const isMemory = source => /dram|cxl|pmem/.test(source);
 const lowEdge = b => b ? D.edges[b - 1] + 1 : 0;
-/* The upper edge of the bucket that holds the share @p, but no more than the maximum; null: too few samples. */
-function percentile(buckets, p, max = Infinity) {
+/* The upper edge of the bucket that holds the share @p, but no more than the maximum; null: too few samples. @samples: in all
+ * buckets, if these are not of samples. */
+function percentile(buckets, p, max = Infinity, samples = null) {
 	let all = 0, below = 0;
 	for (const n of buckets)
 		all += n;
-	if (all * (1 - p) < 1 - 1e-9 || !all)
+	if ((samples ?? all) * (1 - p) < 1 - 1e-9 || !all)
 		return null;
 	for (let b = 0; b < D.edges.length; b++)
 		if ((below += buckets[b]) >= p * all - 1e-9)
