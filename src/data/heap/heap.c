@@ -270,7 +270,10 @@ static void take_free(struct heap *h, const struct event *e)
 			h->counts.unmatched += h->processes[p].parent == NONE;
 		return;
 	}
-	i = find_piece(h, p, MALLOC, e->addr, e->time);
+	/* most of what is freed is live and the process's own: no search by time */
+	i = pieces_below(&h->pieces, p * LAYERS + MALLOC, e->addr + 1);
+	if (!i || h->pieces.piece[i].start != e->addr || h->pieces.piece[i].value == HOLE)
+		i = find_piece(h, p, MALLOC, e->addr, e->time);
 	piece = &h->pieces.piece[i];
 	if (i && piece->to == PIECE_LIVE && piece->space == p * LAYERS && piece->start == e->addr &&
 	    h->processes[p].parent == NONE)

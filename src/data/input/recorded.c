@@ -148,8 +148,11 @@ static int start(struct recorded *r, struct sampling_opts *s, bool names, bool s
 	r->tasks = tasks_new();
 	if (heap)
 		tasks_keep_heap(r->tasks);
+	else
+		trace_skip_allocs(r->trace);
 	if (names || r->head.info->job_ranks)
 		ret = tasks_read(r->tasks, r->trace, err);
+	trace_skip_allocs(r->trace); /* the heap has them now */
 	if (!ret && symbols)
 		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
 	if (!ret && symbols && r->places && !r->places_last)

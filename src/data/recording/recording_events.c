@@ -121,27 +121,48 @@ static void decode_string(const char *s, const char *end, const struct kind *k,
 	}
 }
 
+/*
+ * Read the fixed part of the event at the start of a buffer, and check the rest. Return: as recording_event_decode();
+ * @e and @k are set with 1.
+ */
+static int check(const unsigned char *in, size_t n, struct recording_event *e,
+		 const struct kind **k, size_t *bytes)
+{
+	const size_t head = offsetof(struct recording_event, comm);
+
+	if (n < head)
+		return -EINVAL;
+	memcpy(e, in, head);
+	if (e->bytes < head || e->bytes > n)
+		return -EINVAL;
+	*bytes = e->bytes;
+	*k = find(false, e->kind);
+	if (!*k)
+		return 0;
+	if (e->bytes < (*k)->bytes + (size_t) !!(*k)->string || ((*k)->string && in[e->bytes - 1]))
+		return -EINVAL;
+	memcpy(e, in, (*k)->bytes);
+	if ((*k)->trace == TRACE_MMAP &&
+	    e->mmap.build_id_len > sizeof(((struct trace_event *)NULL)->mmap.build_id))
+		return -EINVAL;
+	if ((*k)->trace == TRACE_ALLOC &&
+	    (e->alloc.n_stack > TRACE_STACK_MAX ||
+	     e->alloc.n_stack * sizeof(__u64) > e->bytes - (*k)->bytes))
+		return -EINVAL;
+	return 1;
+}
+
 int recording_event_decode(const unsigned char *in, size_t n, struct trace_event *out,
 			   size_t *bytes)
 {
 #define FLAG(field, bit) out->field = e.flags & (bit);
 #define COPY(field)	 out->field = e.field;
-	const size_t head = offsetof(struct recording_event, comm);
 	struct recording_event e = {};
 	const struct kind *k;
+	const int ret = check(in, n, &e, &k, bytes);
 
-	if (n < head)
-		return -EINVAL;
-	memcpy(&e, in, head);
-	if (e.bytes < head || e.bytes > n)
-		return -EINVAL;
-	*bytes = e.bytes;
-	k = find(false, e.kind);
-	if (!k)
-		return 0;
-	if (e.bytes < k->bytes + (size_t) !!k->string || (k->string && in[e.bytes - 1]))
-		return -EINVAL;
-	memcpy(&e, in, k->bytes);
+	if (ret <= 0)
+		return ret;
 	*out = (struct trace_event){ .kind = k->trace, .time = e.time };
 	/* NOLINTBEGIN(bugprone-branch-clone): cases are rows of a table */
 	switch (out->kind) {
@@ -150,28 +171,30 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		break;
 	}
 	/* NOLINTEND(bugprone-branch-clone) */
-	if (out->kind == TRACE_MMAP) {
-		if (out->mmap.build_id_len > sizeof(out->mmap.build_id))
-			return -EINVAL;
+	if (out->kind == TRACE_MMAP)
 		memcpy(out->mmap.build_id, e.mmap.build_id, out->mmap.build_id_len);
-	}
-	if (out->kind == TRACE_ALLOC) {
-		if (e.alloc.n_stack > TRACE_STACK_MAX ||
-		    e.alloc.n_stack * sizeof(__u64) > e.bytes - k->bytes)
-			return -EINVAL;
+	if (out->kind == TRACE_ALLOC)
 		out->alloc.stack = (const void *)(in + k->bytes);
-	}
 	decode_string((const char *)in + k->bytes, (const char *)in + e.bytes, k, out);
 	return 1;
 }
 
 bool recording_events_ok(const unsigned char *data, size_t bytes)
 {
-	struct trace_event ev;
+	struct recording_event e;
+	const struct kind *k;
 	size_t n;
 
 	for (; bytes; data += n, bytes -= n)
-		if (recording_event_decode(data, bytes, &ev, &n) < 0)
+		if (check(data, bytes, &e, &k, &n) < 0)
 			return false;
 	return true;
+}
+
+size_t recording_event_skips_alloc(const unsigned char *in)
+{
+	struct recording_event e;
+
+	memcpy(&e, in, offsetof(struct recording_event, comm));
+	return e.kind == RECORDING_ALLOC || e.kind == RECORDING_FREE ? e.bytes : 0;
 }

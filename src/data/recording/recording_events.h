@@ -34,4 +34,7 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 /* Check all events of a block, before any is used. */
 bool recording_events_ok(const unsigned char *data, size_t bytes);
 
+/* The length of an event that was checked, if it is an allocation or a free; else 0. */
+size_t recording_event_skips_alloc(const unsigned char *in);
+
 #endif

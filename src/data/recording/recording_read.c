@@ -169,11 +169,14 @@ static int recording_open_reader(int fd, __u64 offset, __u64 bytes, struct trace
 /* Advance to the next event of the block; drop the rest of a damaged block. */
 static void advance_event(struct reader *r)
 {
-	size_t bytes;
+	size_t bytes = 0;
 	int ret;
 
 	do {
 		r->has_event = false;
+		while (r->trace.skips_allocs && r->next_event < r->events_bytes &&
+		       (bytes = recording_event_skips_alloc(r->events + r->next_event)))
+			r->next_event += bytes;
 		if (r->next_event >= r->events_bytes)
 			return;
 		ret = recording_event_decode(r->events + r->next_event,

@@ -295,6 +295,7 @@ struct trace {
 	struct trace_end end;
 	__u64 done, total;	      /* bytes read so far, and of the whole file */
 	bool skips_samples;	      /* by trace_skip_samples(); formats may ignore it */
+	bool skips_allocs;	      /* by trace_skip_allocs(); likewise */
 	struct trace_weights weights; /* of strata */
 };
 
@@ -360,6 +361,12 @@ const struct trace_slice *trace_slices(const struct trace *t, size_t *n);
 static inline void trace_skip_samples(struct trace *t)
 {
 	t->skips_samples = true;
+}
+
+/* From now on, also after trace_rewind(), allocations and frees are not wanted: formats that can skip them do so. */
+static inline void trace_skip_allocs(struct trace *t)
+{
+	t->skips_allocs = true;
 }
 
 /*
