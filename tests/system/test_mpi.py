@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """record --per-rank: with the environments of MPI launchers, and with launchers that are installed."""
 import collections
+import contextlib
 import json
 import os
 import resource
@@ -82,11 +83,11 @@ class Case(unittest.TestCase):
 class Environments(Case):
     """The test launches the ranks, with the variables that launchers set."""
 
-    def start(self, rank, *command, ranks=3, launcher=open_mpi, args=('-c', '100000')):
+    def start(self, rank, *command, ranks=3, launcher=open_mpi, args=('-c', '100000'), stdout=None):
         env = {k: v for k, v in os.environ.items() if not k.startswith(('OMPI_', 'PMI', 'SLURM_', 'MPI_'))}
         env |= {k: str(v) for k, v in launcher(rank, ranks, self.job).items()}
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '--max-loss', '100%', '--per-rank', *args,
-                              '--', *command], cwd=self.dir, env=env, stderr=subprocess.PIPE, text=True)
+                              '--', *command], cwd=self.dir, env=env, stdout=stdout, stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
         return p
@@ -132,6 +133,43 @@ class Environments(Case):
                     for region in 'outer', 'outer/inner', None:
                         self.assertIn((str(rank), str(tid), region), rows)
         self.assertEqual(len([e for e in self.recorded().of('region')]), 3 * 2 * 2 * 4)
+
+    def allocations(self, source):
+        """Those of each rank in one recording, and their sites by rank."""
+        program = self.path('load')
+        p = subprocess.run(['gcc', '-D_GNU_SOURCE', '-O2', '-g', '-fno-omit-frame-pointer', '-o', program,
+                            os.path.join(os.path.dirname(os.path.abspath(__file__)), source)], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        with contextlib.ExitStack() as files:
+            out = [files.enter_context(open(self.path(f'out{r}'), 'w')) for r in range(3)]
+            p = [self.start(r, program, args=('-c', '20000', '--allocs'), stdout=out[r]) for r in range(3)]
+            err = [self.end(x) for x in p]
+        got = collections.Counter(e['tgid'] for e in self.recorded().of('alloc'))
+        truth = collections.Counter()
+        for r in range(3):
+            with open(self.path(f'out{r}')) as f:
+                truth.update(int(line.split()[1]) for line in f if line.startswith('alloc '))
+        self.assertEqual(len(truth), 3)
+        rows = json.loads(ibscope.run('report', '--json', '--by', 'rank,allocation', self.path(f'ibscope.{HOST}.0.data')).stdout)['rows']
+        sites = collections.defaultdict(set)
+        for r in rows:
+            sites[r['labels']['rank']].add((r['labels']['allocation'] or '-').split()[0])
+        return got, truth, sites, err[0]
+
+    def test_allocations_of_all_ranks(self):
+        got, truth, sites, err = self.allocations('allocation_load.c')
+        self.assertIn('allocations and frees of 3 programs', err)
+        for pid, n in truth.items():
+            self.assertGreaterEqual(got[pid], n)
+        for rank in '012':
+            self.assertTrue([s for s in sites[rank] if s.startswith('site_')], sites)
+
+    def test_probes_of_all_ranks(self):
+        got, truth, sites, err = self.allocations('probes_load.c')
+        self.assertIn('225 allocations and frees by probes of 1 file', err)
+        self.assertEqual(got, truth)
+        for rank in '012':
+            self.assertIn('by_probe', sites[rank])
 
     def test_children_have_the_rank(self):
         """The one that works is a grandchild."""
