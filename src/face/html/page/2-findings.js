@@ -10,9 +10,10 @@ const CAUSES = {
 };
 function finding({ group, frame, cause, share, rest, excess, command }, i) {
 	const [before, after, reason] = CAUSES[cause], one = group !== undefined, name = one ? D.groups[group].name : D.frames[frame];
+	const others = one ? D.group_title.toLowerCase() + 's' : 'functions';
 	const words = 'ibscope ' + command.map(quote).join(' ');
 	return html('li', {}, html('span', { class: 'unknown' }, `${i + 1}.`),
-		html('div', {}, html('p', {}, html('b', { class: one ? '' : 'mono' }, name), ` ${before} ${percent(share, 1)}${THIN}% ${after}, the rest ${percent(rest, 1)}${THIN}%: ${figure(excess / D.duration_s)}/s more. ${reason}`),
+		html('div', {}, html('p', {}, html('b', { class: one ? '' : 'mono' }, name), ` ${before} ${percent(share, 1)}${THIN}% ${after}; all other ${others} together: ${percent(rest, 1)}${THIN}%. At their share it would have ${figure(excess / D.duration_s)} miss cycles/s less. ${reason}`),
 			html('p', {}, 'Next: ', html('code', {}, words))),
 		html('button', { class: 'link no-print', 'aria-label': 'Select ' + name, on: { click: () => choose({ ...nothing(), ...(one ? { group } : { code: -1 - frame }) }) } }, 'Select'));
 }
