@@ -553,14 +553,21 @@ static void test_few_samples(void **state)
 	assert_int_equal(t.row[6].all.samples, 4);
 	table_free(&t);
 	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
-	assert_int_equal(count(text, "\033[2m"), 1);
-	assert_int_equal(count(text, "~"),
-			 5); /* the row and the rest: cycles and share; the line below */
+	assert_int_equal(count(text, "\033[2m"), 2);
+	/* the line above the row; the row and the rest: cycles and share; the line below */
+	assert_int_equal(count(text, "~"), 6);
+	assert_non_null(strstr(text, "\n\033[2m~ under 20 samples:\033[0m\n\033[2m"));
 	assert_non_null(strstr(text, "other (2)"));
 	free(text);
 	text = print(&m, &screen, &all, 1U << LABEL_CGROUP);
 	assert_null(strstr(text, "other"));
 	free(text);
+	/* where they have the fewest cycles, too, nothing is to be explained */
+	m.s.groups[0].series[0].cycles /= 100;
+	text = print(&m, &screen, &all, 1U << LABEL_CGROUP);
+	assert_null(strstr(text, "~ under"));
+	free(text);
+	m.s.groups[0].series[0].cycles *= 100;
 	/* rows with enough samples do not answer: nothing is folded */
 	m.s.groups[0].series[0].cycles *= 100;
 	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);

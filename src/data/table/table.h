@@ -163,6 +163,9 @@ struct bounds table_interval(const struct table *t, const struct table_row *r);
 double table_error(const struct table *t, const struct table_row *r);
 struct bounds table_share_interval(const struct table *t, const struct table_row *r);
 
+/* The first row of few samples, if such rows are behind others that cost less; else t->n. */
+size_t table_first_weak(const struct table *t);
+
 /* In a line, how far the miss cycles of the rows are to be trusted. */
 void table_print_trust(FILE *f, const struct screen *screen, const struct table *t);
 /* The same below an empty line; the caller frees it. "": there is nothing to say. */

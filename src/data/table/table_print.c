@@ -489,8 +489,12 @@ void table_print(FILE *f, const struct screen *screen, const struct table *t,
 	struct table_text text;
 
 	table_text_build(screen, t, columns, n, &text);
-	for (size_t line = 0; line < text.lines; line++)
+	for (size_t line = 0; line < text.lines; line++) {
+		if (line && line == 1 + table_first_weak(t) && line <= t->n)
+			fprintf(f, "%s~ under %d samples:%s\n", screen->color ? "\033[2m" : "",
+				TABLE_FEW, screen->color ? "\033[0m" : "");
 		print_line(f, &text, line);
+	}
 	table_text_free(&text);
 }
 

@@ -11,10 +11,32 @@ static void put_error(FILE *f, const struct screen *screen, double error)
 	fprintf(f, "%s%.*f%%", screen->utf8 ? "±" : "+-", error < 0.1, 100 * error);
 }
 
+size_t table_first_weak(const struct table *t)
+{
+	size_t first = t->n;
+	double least = INFINITY;
+	bool passed = false;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct table_row *r = &t->row[i];
+
+		if (!table_is_weak(r->all.valid)) {
+			if (first < t->n) /* other than by rank */
+				return t->n;
+			least = fmin(least, r->cycles);
+			continue;
+		}
+		first = first < t->n ? first : i;
+		passed |= r->cycles > least;
+	}
+	return passed ? first : t->n;
+}
+
 void table_print_trust(FILE *f, const struct screen *screen, const struct table *t)
 {
-	double first = NAN, most = NAN, least = INFINITY;
-	bool weak = false, last = false;
+	double first = NAN, most = NAN;
+	const bool last = table_first_weak(t) < t->n;
+	bool weak = false;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct table_row *r = &t->row[i];
@@ -22,10 +44,8 @@ void table_print_trust(FILE *f, const struct screen *screen, const struct table 
 
 		if (table_is_weak(r->all.valid)) {
 			weak |= r->all.valid > 0;
-			last |= r->cycles > least;
 			continue;
 		}
-		least = fmin(least, r->cycles);
 		first = isnan(first) ? error : first;
 		most = fmax(most, error);
 	}
