@@ -5,6 +5,7 @@
 #include "text.h"
 #include "utf8.h"
 
+#include <errno.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
@@ -57,6 +58,18 @@ bool screen_is_repeatable(const char *word)
 	return strcmp(word, "-") && !strchr(word, '\\') && !strcmp(plain, word);
 }
 
+/* How this program was called, if only that finds it: "build/ibscope" as it is before it is installed. */
+static const char *own_name(void)
+{
+	const char *called = program_invocation_name;
+
+	return *called != '/' && strchr(called, '/') &&
+			       !strcmp(program_invocation_short_name, "ibscope") &&
+			       screen_is_repeatable(called)
+		       ? called
+		       : "ibscope";
+}
+
 void screen_next(FILE *f, const struct screen *s, ...)
 {
 	bool repeatable = s->height;
@@ -66,6 +79,7 @@ void screen_next(FILE *f, const struct screen *s, ...)
 	va_list ap;
 	FILE *line = xmemopen(&text, &size);
 
+	text_put_word(line, own_name());
 	va_start(ap, s);
 	while ((word = va_arg(ap, const char *))) {
 		if (!*word)
@@ -77,7 +91,7 @@ void screen_next(FILE *f, const struct screen *s, ...)
 	va_end(ap);
 	xmemclose(line);
 	if (repeatable)
-		fprintf(f, "Next: ibscope%s\n", text);
+		fprintf(f, "Next: %s\n", text);
 	free(text);
 }
 

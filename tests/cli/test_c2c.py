@@ -275,7 +275,7 @@ class C2c(unittest.TestCase):
             return {row['labels']['line']: row['samples'] for row in r['rows'] if row['labels']['line']}
         self.assertRegex(run('report', '--by', 'line,page', self.file).stdout, r'(?m)^VIRT LINE +VIRT PAGE ')
         self.assertRegex(run('report', '--by', 'line,page', '--phys', self.file).stdout, r'(?m)^PHYS LINE +PHYS PAGE ')
-        self.assertIn('\nlines     physical, as of `report --by line --phys`; --line takes virtual ones, too\n', self.c2c(self.file).stdout)
+        self.assertIn('\nlines     physical, as of `report --phys`; --line takes virtual ones, too\n', self.c2c(self.file).stdout)
         physical = report('--phys')
         found = 0
         for virtual in report():

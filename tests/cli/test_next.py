@@ -147,6 +147,12 @@ class Next(unittest.TestCase):
                       'export -o - shop.ibs >/dev/null', 'cat shop.ibs | ibscope dump --limit 3 -'):
             self.assertEqual(self.next_of(quiet if quiet.startswith('cat') else 'ibscope ' + quiet), [], quiet)
 
+    def test_not_installed(self):
+        """Called by a path in the source, commands have that, as a shell would not find the name alone."""
+        os.symlink(os.path.dirname(ibscope.IBSCOPE), os.path.join(self.dir.name, 'build'))
+        self.assertEqual(self.next_of('build/ibscope report code.ibs --by symbol')[0], 'build/ibscope annotate -i code.ibs annotated')
+        self.assertEqual(self.next_of(f'{ibscope.IBSCOPE} report code.ibs --by symbol')[0], 'ibscope annotate -i code.ibs annotated')
+
     def test_doctor(self):
         found = re.findall('^Next: (.*)$', self.shell('ibscope doctor')[1], re.M)
         self.assertEqual(len(found), int(ibscope.can_bpf()[0]))

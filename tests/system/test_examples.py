@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The programs of tools/examples, sampled by the simulation: their own functions, fields and lines have names."""
 import csv
+import fcntl
 import glob
 import io
 import json
@@ -8,8 +9,10 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 import ibscope
@@ -39,6 +42,39 @@ class Examples(unittest.TestCase):
         p = ibscope.run(command, '-i', self.data[name], '--csv', *args)
         self.assertEqual(p.returncode, 0, p.stderr)
         return list(csv.DictReader(io.StringIO(p.stdout)))
+
+    def test_demo(self):
+        """`make demo` prints commands that work as printed; on a terminal in its width."""
+        m, s = os.openpty()
+        fcntl.ioctl(s, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 80, 0, 0))
+        p = subprocess.Popen([os.path.join(EXAMPLES, '../demo.sh'), ibscope.IBSCOPE, '1'], stdin=subprocess.DEVNULL, stdout=s,
+                             stderr=subprocess.PIPE, cwd=self.dir.name, text=True, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
+        os.close(s)
+        text = ''
+        with open(m, encoding='utf-8') as f:
+            try:
+                while line := f.readline():
+                    text += line
+            except OSError:     # the other end is closed
+                pass
+        err = p.communicate()[1]
+        self.assertEqual(p.returncode, 0, err)
+        self.assertNotIn('stty', err)
+        tables = [x for x in text.splitlines() if not x.startswith(('$ ', 'Next: '))]
+        self.assertLessEqual(max(map(len, tables)), 80, text)
+        said = [x[2:] for x in text.splitlines() if x.startswith('$ ')]
+        self.assertEqual([shlex.split(x)[1] for x in said], ['hist', 'record', 'report', 'record', 'report', 'record', 'c2c', 'record', 'annotate'])
+        following = [x[6:] for x in text.splitlines() if x.startswith('Next: ')]
+        self.assertEqual([shlex.split(x)[1] for x in following], ['top', 'hist'])
+        for command in said + following:
+            words = shlex.split(command)
+            self.assertEqual(words[0], ibscope.IBSCOPE)
+            if words[1] in ('hist', 'record', 'top'):
+                self.assertEqual('--source sim' in command, 'SIMULATED' in err, command)
+        for command in said[5:7]:
+            p = subprocess.run(command, shell=True, cwd=self.dir.name, capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('PHYS LINE', p.stdout)
 
     def test_symbols(self):
         """The list is walked in one function, which has most miss cycles and all of its cold loads."""

@@ -303,8 +303,7 @@ static void print_text(FILE *f, struct line_rows *rows)
 	if (has_slots(rows))
 		fputs("\nslots     of 8 bytes: " LINE_SLOT_MARKS "\n", f);
 	if (rows->lines->physical && rows->p->file)
-		fputs("lines     physical, as of `report --by line --phys`; --line takes virtual "
-		      "ones, too\n",
+		fputs("lines     physical, as of `report --phys`; --line takes virtual ones, too\n",
 		      f);
 	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
 		const struct line *l = rows->row[i].l;
