@@ -47,7 +47,7 @@ static void put_series(struct json_writer *w, const struct series *s)
 	for (size_t i = 0; i < SERIES_WORDS; i++)
 		json_put_i64(w, NULL, word[i]);
 	json_end(w);
-	/* not among the words, which are of a number that readers check */
+	/* apart from the words, since older readers take exactly as many as they know */
 	json_begin_array(w, "exposed");
 	json_put_i64(w, NULL, s->exposed);
 	json_put_i64(w, NULL, s->exposed_n);
