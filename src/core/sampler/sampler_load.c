@@ -266,9 +266,10 @@ int sampler_load(struct sampler *s, const struct sampler_opts *opts, struct bpf_
 	if (ret)
 		return ret;
 	s->state = s->state_map.addr;
-	s->state->control.exposed = opts->exposed;
-	if (!s->adopted)
+	if (!s->adopted) {
 		s->state->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
+		s->state->control.exposed = opts->exposed;
+	}
 	return 0;
 }
 

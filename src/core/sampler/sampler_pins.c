@@ -104,6 +104,28 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 	return ret;
 }
 
+/* Latencies that were counted without their exposed cycles, as by an older build, make the sums of their slots unknown. */
+static void mark_unexposed(struct sampler *s)
+{
+	const struct layout *l = &s->layout;
+
+	for (size_t slot = 0; slot < (size_t)s->memory.shards * s->max_slots; slot++) {
+		__u64 *words = (__u64 *)s->series.addr + slot * l->words, n = 0;
+
+		for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+			const __u64 *w = words + (l->entry[pair] & IBS_LAYOUT_WORD);
+
+			if (!layout_has(l, pair) || !(l->entry[pair] & IBS_LAYOUT_HIST) ||
+			    !w[IBS_HIST_SUM])
+				continue;
+			for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+				n += w[IBS_HIST_BUCKET + b];
+		}
+		if (n)
+			__atomic_fetch_add(&words[IBS_EXPOSED_UNKNOWN], n, __ATOMIC_RELAXED);
+	}
+}
+
 int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	const struct ibs_control *control = &s->state->control;
@@ -114,6 +136,9 @@ int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, stru
 	if (!s->adopted)
 		return 0;
 	sampler_fold_repair(s);
+	if (opts->exposed && !control->exposed)
+		mark_unexposed(s);
+	s->state->control.exposed = opts->exposed;
 	ret = counts_ledger(&s->counts, &now, err);
 	if (ret)
 		return ret;
