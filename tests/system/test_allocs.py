@@ -350,6 +350,19 @@ class Refused(Case):
             f.write(b'\1')  # ELFCLASS32
         self.refuse('is not a 64-bit x86 program', '--allocs', '--', program)
 
+    def test_other_programs(self):
+        """Programs that the command runs and whose allocations cannot be noted are counted."""
+        still = os.path.join(self.dir, 'still.c')
+        with open(still, 'w') as f:
+            f.write('#include <unistd.h>\nint main(void) { return getppid() == 0 || pause(); }\n')
+        static = self.build(still, '-static')
+        p = self.record('sh', '-c', f'timeout 0.5 {static}; timeout 0.5 {static}; setpriv --reuid=12345 --clear-groups sleep 0.5; true')
+        self.assertIn('2 processes could not load libibscope-alloc.so', p.stderr)
+        self.assertIn('1 process ran as another user', p.stderr)
+        p = self.record('sh', '-c', 'sleep 0.1')
+        self.assertNotIn('could not load', p.stderr)
+        self.assertNotIn('ran as another user', p.stderr)
+
     def test_own_malloc(self):
         """A program that defines malloc: only its mappings, and a warning."""
         source = os.path.join(self.dir, 'own.c')

@@ -53,7 +53,8 @@ struct allocs {
 	size_t n, room, next;
 	__u64 *stacks; /* of pending events */
 	size_t n_stacks, stacks_room;
-	struct u64_map threads; /* of other PID namespaces: by process and their own id */
+	struct u64_map obstacles; /* that were counted, by process */
+	struct u64_map threads;	  /* of other PID namespaces: by process and their own id */
 	__u64 seq, started, own_namespace;
 	double searched_s; /* when new files were searched for */
 	bool warned_files;
@@ -98,6 +99,7 @@ void allocs_free(struct allocs *a)
 	free(a->files);
 	free(a->pending);
 	free(a->stacks);
+	u64_map_free(&a->obstacles);
 	u64_map_free(&a->threads);
 	free(a);
 }
@@ -412,6 +414,18 @@ void allocs_refresh(struct allocs *a, bool last)
 	read_probes(a);
 	if (a->n)
 		qsort(a->pending, a->n, sizeof(*a->pending), by_time);
+}
+
+void allocs_note_exec(struct allocs *a, __u32 tgid)
+{
+	const enum obstacle is = a && !a->probes ? obstacle_of(tgid) : OBSTACLE_NONE;
+	const __u64 key = (__u64)tgid << 32 | is;
+
+	/* once: when an event is read, the process may run the program after that one already */
+	if (!is || u64_map_get(&a->obstacles, key) != U64_MAP_NONE)
+		return;
+	u64_map_put(&a->obstacles, key, 0);
+	a->counts.obstacle[is]++;
 }
 
 __u64 allocs_peek(const struct allocs *a)

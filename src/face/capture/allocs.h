@@ -6,6 +6,7 @@
 #ifndef IBSCOPE_ALLOCS_H
 #define IBSCOPE_ALLOCS_H
 
+#include "obstacles.h"
 #include "probes/probes.h"
 #include "trace/tasks.h"
 
@@ -23,6 +24,9 @@ void allocs_free(struct allocs *a);
 
 /* Read new events. @last: writing has ended. */
 void allocs_refresh(struct allocs *a, bool last);
+
+/* A process of the command has begun another program. */
+void allocs_note_exec(struct allocs *a, __u32 tgid);
 
 /* Time of the next event, CLOCK_MONOTONIC; UINT64_MAX: none. */
 __u64 allocs_peek(const struct allocs *a);
@@ -42,6 +46,8 @@ struct allocs_counts {
 	__u64 programs;	  /* that wrote some: processes, and again after each exec */
 	__u64 own_malloc; /* of which those that define malloc themselves, so that it is not noted */
 	__u64 probes;	  /* files that have probes */
+	__u64 obstacle
+		[OBSTACLES]; /* programs whose allocations cannot be noted; with NONE, those that can */
 };
 
 struct allocs_counts allocs_counts(const struct allocs *a);

@@ -39,8 +39,10 @@ static int put_events(struct capture *c, __u64 until, struct err *err)
 		}
 		if (ev.kind == TRACE_EXIT)
 			regions_forget(c->regions, ev.fork.tid);
-		if (ev.kind == TRACE_COMM && ev.comm.exec)
+		if (ev.kind == TRACE_COMM && ev.comm.exec) {
 			regions_forget(c->regions, ev.comm.tid);
+			allocs_note_exec(c->allocs, ev.comm.tgid);
+		}
 		ret = output_event(c->output, &ev, err);
 	}
 	return ret;

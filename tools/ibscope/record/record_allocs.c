@@ -251,6 +251,17 @@ void record_allocs_summary(const struct record *r)
 		log_warn(
 			"%s program%s defined malloc: only mappings of such a program are recorded",
 			TEXT_COUNT(c.own_malloc), text_plural(c.own_malloc));
+	if (c.obstacle[OBSTACLE_USER])
+		log_warn("%s process%s ran as another user: their allocations are not recorded; "
+			 "record as that user",
+			 TEXT_COUNT(c.obstacle[OBSTACLE_USER]),
+			 c.obstacle[OBSTACLE_USER] == 1 ? "" : "es");
+	if (c.obstacle[OBSTACLE_LOADER])
+		log_warn("%s process%s could not load " LIBRARY
+			 ", statically linked or not of 64 bits: their allocations are not "
+			 "recorded",
+			 TEXT_COUNT(c.obstacle[OBSTACLE_LOADER]),
+			 c.obstacle[OBSTACLE_LOADER] == 1 ? "" : "es");
 	if (!c.programs && !r->alloc_probes)
 		log_warn("no allocations were recorded: the command made none, or "
 			 "runs programs that are statically linked, setuid, or of another user");
