@@ -46,8 +46,7 @@ struct allocs_counts {
 	__u64 programs;	  /* that wrote some: processes, and again after each exec */
 	__u64 own_malloc; /* of which those that define malloc themselves, so that it is not noted */
 	__u64 probes;	  /* files that have probes */
-	__u64 obstacle
-		[OBSTACLES]; /* programs whose allocations cannot be noted; with NONE, those that can */
+	__u64 obstacle[OBSTACLES]; /* processes whose allocations cannot be noted; [NONE]: 0 */
 };
 
 struct allocs_counts allocs_counts(const struct allocs *a);
