@@ -467,7 +467,8 @@ static const struct group_metric table[] = {
 	  .ops = true },
 	{ { "ibscope_load_miss_cycles", METRIC_COUNTER, "cycles",
 	    "Core cycles of load misses, each sample's latency (DcMissLat) times its estimated "
-	    "ops, by data source; misses overlap." },
+	    "ops, by data source; misses overlap. With detail low and medium, src is merged: "
+	    "dram has pmem and cxl, remote caches and memory of other nodes." },
 	  put_load_misses,
 	  { SRC_MERGED, SRC_MERGED, SRC_EACH },
 	  .value = miss_cycles },
