@@ -134,13 +134,14 @@ static void put_causes(FILE *f, const struct diff *d, const struct compare_resul
 	fprintf(f,
 		"<section><div class=\"head\"><h2>Causes</h2><p>They add up to the difference, in "
 		"%s; "
-		"a grey row is noise.</p></div>\n" WIDE(
+		"a grey row is no finding, of %zu changes that were tested at "
+		"once.</p></div>\n" WIDE(
 			"Causes") "<table><thead><tr>"
 				  "<th>cause</th><th "
 				  "class=\"left\">how</th><th>A</th><th>B</th><th>change</th>"
 				  "<th>95 %%</th><th class=\"left\">around "
 				  "0</th><th>share</th></tr></thead><tbody>\n",
-		text);
+		text, r->tests);
 	for (size_t i = 0; i < r->n_terms; i++)
 		if (r->term[i].change.change)
 			put_term(f, d, &r->term[i], r->change.change, most);
@@ -162,7 +163,7 @@ static void put_where(FILE *f, const struct diff *d, const struct compare_result
 		most = farthest(&r->row[i].change, most);
 	fputs("<section><div class=\"head\"><h2>Where</h2>", f);
 	fprintf(f,
-		"<p>%zu of %zu rows; a grey one is noise, went away again, or only moved.</p>"
+		"<p>%zu of %zu rows; a grey one is no finding, went away again, or only moved.</p>"
 		"</div>\n" WIDE("Where") "<table><thead><tr>",
 		n, r->n_rows);
 	for (unsigned int k = 0; k < d->n_by; k++)

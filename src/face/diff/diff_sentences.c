@@ -55,13 +55,6 @@ const char *diff_signed(const struct screen *s, double v, char buf[SIGNED])
 	return buf;
 }
 
-static const char *percent(const struct screen *s, double ratio, char *buf)
-{
-	snprintf(buf, NUMBER, "%s%.*f %%", ratio < 0 ? diff_minus(s) : "+",
-		 fabs(ratio) < .1 ? 1 : 0, fabs(ratio) * 100);
-	return buf;
-}
-
 /* A change in percent, and half of its interval to as many decimals. */
 static const char *percent_range(const struct screen *s, double ratio, double half, char *buf)
 {
@@ -281,7 +274,7 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 {
 	const struct compare_change *c = &r->quantile_change;
 	const double of = r->quantile[COMPARE_A];
-	char a[NUMBER], b[NUMBER], p[NUMBER];
+	char a[NUMBER], b[NUMBER], p[2 * NUMBER];
 
 	if (!r->has_quantile)
 		return;
@@ -289,8 +282,7 @@ static void print_quantile(FILE *f, const struct screen *s, const struct diff *d
 	diff_number(s, r->quantile[COMPARE_B], b);
 	fprintf(f, "p99 of latency: %s %s %s cycles", a, s->utf8 ? "→" : "->", b);
 	if (c->finding)
-		fprintf(f, ", %s %s %.1f %%\n", percent(s, c->change / of, p), s->utf8 ? "±" : "+-",
-			half(c) / of * 100);
+		fprintf(f, ", %s\n", percent_range(s, c->change / of, half(c) / of, p));
 	else
 		fprintf(f, ", %s\n",
 			c->gone				? "but that went away before the end of B"

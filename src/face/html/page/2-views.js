@@ -345,7 +345,7 @@ function drawLines() {
 	const list = D.lines.filter(l => selected.group === null || l.groups.includes(selected.group)).sort((a, b) => b.cycles - a.cycles), scale = scaleOf(Math.max(...list.map(l => l.cycles / D.duration_s), 0));
 	id('lines').hidden = !D.lines.length && !D.lines_private;
 	id('line-rows').hidden = !list.length;
-	id('lines-note').textContent = (list.length ? '64 bytes each, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' :
+	id('lines-note').textContent = (list.length ? '64 bytes each, by physical address where it is known, whole recording; filtered only by container. Verdicts are those of ibscope c2c.' :
 		D.lines.length ? 'None is shared in this container.' : 'No line is shared.') +
 		(D.lines_private ? ` ${count(D.lines_private)} line${D.lines_private > 1 ? 's' : ''} of one thread or CPU ${D.lines_private > 1 ? 'are' : 'is'} not listed.` : '') +
 		(D.lines_lack ? ` ${count(D.lines_lack)} samples of cold lines are missing.` : '');

@@ -197,6 +197,8 @@ function fitNames(which = '.name') {
 		const name = nameText(e.title), all = [...name].length, two = e.children.length > 1;
 		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
 		let room = all;
+		if (name === NO_CONTAINER && wide(['', name])) /* a cut would leave out the "no" */
+			return [e, ['', name.slice(name.indexOf('no '))]];
 		while (room > 4 && wide(partsOf(middleCut(name, room), two)))
 			room--;
 		return room < all ? [e, partsOf(middleCut(name, room), two)] : null;
