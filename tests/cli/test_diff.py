@@ -273,7 +273,7 @@ class Diff(unittest.TestCase):
         # of one key, rows that exchange as much are other names of the same
         self.assertIn('moved, not counted', self.diff('SWAPA', 'SWAPB'))
         text = self.diff('SWAPA', 'SWAPB', '--by', 'container,comm')
-        self.assertRegex(text, r'Miss cycles per thousand ops: .*: as a sum this can be noise, but 2\s+rows\s+below are findings\n')
+        self.assertRegex(text, r'Miss cycles per thousand ops: .*: as a sum this can be noise, but 2\s+rows\s+are\s+findings\n')
         self.assertRegex(text, r'(?m)^web +.*dram less often$')
         self.assertNotIn('No difference', text)
         self.assertNotIn('would have been seen', text)

@@ -186,7 +186,7 @@ static void put_doubt(const struct compare_result *r, char *line, size_t size)
 		text_append(line, size,
 			    ": as a sum this can be noise, the causes below are findings");
 	else if (!r->change.finding)
-		text_append(line, size, ": as a sum this can be noise, but %zu row%s below %s",
+		text_append(line, size, ": as a sum this can be noise, but %zu row%s %s",
 			    r->n_row_findings, text_plural(r->n_row_findings),
 			    r->n_row_findings == 1 ? "is a finding" : "are findings");
 }
