@@ -9,7 +9,7 @@
 #define QUIET_LEVEL    0.25
 #define HIGH	       3    /* the level is that of its third busiest window */
 #define HIGH_SAMPLES   16   /* in it; fewer are noise */
-#define PLAUSIBLE_RISE 1.02 /* ups of the victim's own may hide the rest */
+#define PLAUSIBLE_RISE 1.05 /* ups of the victim's own may hide the rest */
 #define SHIFTS	       64
 #define POOL	       2048
 #define SHIFT_MIN      3
@@ -251,7 +251,7 @@ static bool is_before(struct experiments *x, const double *activity, double corr
 	return false;
 }
 
-/* 1 << lag of those at which the victim is slower in all busy windows together than in all quiet ones. */
+/* 1 << lag of those at which the victim is that much slower in all busy windows together than in all quiet ones. */
 static unsigned int plausible_lags(const struct window_series *victim, const struct suspect *s)
 {
 	unsigned int lags = 0;

@@ -19,18 +19,6 @@ struct side_sum {
 	unsigned int windows;
 };
 
-int experiments_window(const struct experiments *x, int at)
-{
-	int w = at + x->lag;
-
-	if (x->shifted && w >= (int)x->n)
-		w -= (int)x->n;
-	if (w < 0 || w >= (int)x->n || !(x->victim->weight[w] > 0) ||
-	    (x->leave_out && x->leave_out[w]))
-		return -1;
-	return w;
-}
-
 static void find_runs(struct experiments *x)
 {
 	unsigned int i = 0;

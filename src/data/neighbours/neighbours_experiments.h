@@ -30,7 +30,17 @@ void experiments_begin(struct experiments *x, const struct suspect *s, const str
 		       enum suspect_state *state);
 
 /* The victim's window; -1: it says nothing. */
-int experiments_window(const struct experiments *x, int at);
+static inline int experiments_window(const struct experiments *x, int at)
+{
+	int w = at + x->lag;
+
+	if (x->shifted && w >= (int)x->n)
+		w -= (int)x->n;
+	if (w < 0 || w >= (int)x->n || !(x->victim->weight[w] > 0) ||
+	    (x->leave_out && x->leave_out[w]))
+		return -1;
+	return w;
+}
 
 /*
  * Compare each run with the quiet windows beside it. @activity: accesses of the suspect

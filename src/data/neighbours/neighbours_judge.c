@@ -91,13 +91,17 @@ static void read_series(const struct neighbours *n, const struct resident *r,
 }
 
 /* What a victim needs besides. */
-static void read_victim(struct window_series *w)
+static void read_victim(const struct neighbours *n, const struct resident *r,
+			struct window_series *w)
 {
+	unsigned int at = (n->window + 1 - w->n) % NEIGHBOURS_HISTORY;
+
 	for (unsigned int i = 0; i < w->n; i++) {
-		w->volume[i] = w->samples[i] > 0 ? log(w->samples[i]) : 0;
+		w->volume[i] = r->volume[at];
 		w->weight[i] =
 			w->known[i] && w->samples[i] >= NEIGHBOURS_SAMPLES ? w->samples[i] : 0;
 		w->weighted[i] = w->weight[i] * w->latency[i];
+		at = at + 1 == NEIGHBOURS_HISTORY ? 0 : at + 1;
 	}
 }
 
@@ -385,7 +389,7 @@ static void judge_victim(struct neighbours *n, const struct complex_view *c,
 	note_samples(&n->lack, &series);
 	if (!is_known(&series))
 		return;
-	read_victim(&series);
+	read_victim(n, victim, &series);
 	if (!n->explains && !has_suspect(n, c, victim, &series))
 		return;
 	for (unsigned int s = 0; s < c->n_suspects; s++)
@@ -400,21 +404,37 @@ static void judge_victim(struct neighbours *n, const struct complex_view *c,
 			name_pair(n, c, victim, s, &v.evidence[s]);
 }
 
+/* Does it have enough of the accesses in any window? Few have, so that the others need no closer look. */
+static bool may_be_suspect(const struct neighbours *n, const struct resident *r,
+			   const double *ring_total)
+{
+	const unsigned int seen =
+		n->window < NEIGHBOURS_HISTORY ? n->window + 1 : NEIGHBOURS_HISTORY;
+	bool any = false;
+
+	for (unsigned int at = 0; at < seen; at++)
+		any |= (double)r->accesses[at] >= 0.99 * NEIGHBOURS_SHARE * ring_total[at] &&
+		       r->accesses[at] > 0;
+	return any;
+}
+
 static void judge_complex(struct neighbours *n, struct resident *const *resident, size_t count)
 {
 	static struct complex_view c;
+	double ring_total[NEIGHBOURS_HISTORY] = { 0 };
 
 	c = (struct complex_view){ .resident = resident, .n = count };
-	for (size_t i = 0; i < count; i++) {
-		static struct window_series w;
-
-		read_series(n, resident[i], &w);
-		for (unsigned int t = 0; t < w.n; t++)
-			c.total[t] += w.accesses[t];
-	}
+	for (size_t i = 0; i < count; i++)
+		for (unsigned int at = 0; at < NEIGHBOURS_HISTORY; at++)
+			ring_total[at] += (double)resident[i]->accesses[at];
+	for (unsigned int t = 0, seen = n->window + 1; t < seen && t < NEIGHBOURS_HISTORY; t++)
+		c.total[t] =
+			ring_total[(seen > NEIGHBOURS_HISTORY ? seen + t : t) % NEIGHBOURS_HISTORY];
 	for (size_t i = 0; i < count && c.n_suspects < SUSPECTS_MAX; i++) {
 		struct suspect *s = &c.suspect[c.n_suspects];
 
+		if (!may_be_suspect(n, resident[i], ring_total))
+			continue;
 		read_series(n, resident[i], &s->series);
 		if (suspect_prepare(s, c.total))
 			c.who[c.n_suspects++] = resident[i];
@@ -468,6 +488,7 @@ void neighbours_end_window(struct neighbours *n, bool known)
 					 : 0;
 		if (!(r->latency[at] > 0))
 			r->samples[at] = 0;
+		r->volume[at] = r->samples[at] > 0 ? log(r->samples[at]) : 0;
 	}
 	arrange(n);
 	n->lack = (struct neighbours_lack){ .windows = n->window + 1 };

@@ -11,6 +11,7 @@ struct resident {
 	unsigned int seen; /* last window with samples */
 	float samples[NEIGHBOURS_HISTORY], accesses[NEIGHBOURS_HISTORY];
 	float latency[NEIGHBOURS_HISTORY]; /* logarithm of the mean; undefined without samples */
+	double volume[NEIGHBOURS_HISTORY]; /* logarithm of the samples, 0 without */
 };
 
 struct neighbours {
@@ -59,8 +60,8 @@ bool suspect_prepare(struct suspect *s, const double *total);
 
 /*
  * The best evidence that the experiments of a suspect on a victim can be: evidence_gather() finds the same or
- * less, and costs many times as much. Lags at which the victim is not slower in all busy windows together than
- * in all quiet ones are left out: there is hardly an effect.
+ * less, and costs many times as much. Lags at which the victim is not a twentieth slower in all busy windows
+ * together than in all quiet ones are left out: an effect that is named is three times that.
  *
  * Return: false if there are no experiments.
  */
