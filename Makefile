@@ -8,6 +8,7 @@
 #   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24) [SEED=1, WINDOWS=1 a second]
 #   make strata       bias, coverage and width of intervals of strata, over WINDOWS (10000) simulated ones
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
+#   make bench-neighbours  what judging neighbours costs a collector of CONTAINERS (200), over SECONDS (60)
 #   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each; fuzz-all takes half an hour
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
@@ -369,6 +370,12 @@ bench: deps
 bench-offline: deps
 	$(Q)$(MAKE) --no-print-directory all $(O)/bench-offline
 	$(Q)tests/bench/offline.py --samples $(or $(SAMPLES),2000000) --runs $(or $(RUNS),3) $(O)
+
+# Four minutes: two collectors beside each other, one of which judges neighbours.
+.PHONY: bench-neighbours
+bench-neighbours: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/bench/neighbours.py $(O)/ibscope $(or $(SECONDS),60) $(or $(CONTAINERS),200)
 
 # Instructions per sample on the rig, against their limits.
 cost: deps

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Words of a slot as series, weighed and not; layouts of selections; sums of ledgers. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,66 @@ static void test_weights(void **unused)
 						 src == IBS_SRC_DRAM ? rows[i].cost : 0);
 		snapshot_free(&s);
 	}
+}
+
+struct activity_seen {
+	unsigned int groups;
+	struct counts_activity a;
+};
+
+static int see_activity(void *arg, __u32 slot, const struct ibs_group_key *key,
+			const struct counts_activity *a)
+{
+	struct activity_seen *seen = arg;
+
+	assert_int_equal(slot, 1);
+	assert_ptr_equal(key, &owners[1].key);
+	seen->groups++;
+	seen->a = *a;
+	return -ECANCELED;
+}
+
+/* The same sums as the series of the wanted sources have; groups without a slot of their own are left out. */
+static void test_activity(void **unused)
+{
+	static const struct {
+		bool has_ops;
+		__u32 sources;
+		__u64 valid, sum, ops;
+	} rows[] = {
+		{ true, 1U << IBS_SRC_DRAM, 4, 1000, 140 },
+		{ false, 1U << IBS_SRC_DRAM, 4, 1000, 6 * PERIOD },
+		{ true, 1U << IBS_SRC_DRAM | 1U << IBS_SRC_NONE, 4, 1000, 200 },
+		{ false, 1U << IBS_SRC_NONE, 0, 0, 10 * PERIOD },
+		{ true, 1U << IBS_SRC_L3, 0, 0, 0 },
+	};
+
+	(void)unused;
+	memset(series, 0, sizeof(*series) * SHARDS * SLOTS * layout.words);
+	fill();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct counts c = { .owners = owners,
+					  .series = series,
+					  .state = state,
+					  .shards = SHARDS,
+					  .max_slots = SLOTS,
+					  .has_ops = rows[i].has_ops,
+					  .period = PERIOD,
+					  .layout = &layout };
+		struct activity_seen seen = { 0 };
+
+		owners[1].used = IBS_SLOT_ENDED;
+		assert_int_equal(counts_each_activity(&c, rows[i].sources, see_activity, &seen), 0);
+		assert_int_equal(seen.groups, 0);
+		owners[1].used = 1;
+		assert_int_equal(counts_each_activity(&c, rows[i].sources, see_activity, &seen),
+				 -ECANCELED);
+		assert_int_equal(seen.groups, 1);
+		assert_int_equal(seen.a.valid, rows[i].valid);
+		assert_int_equal(seen.a.sum, rows[i].sum);
+		assert_int_equal(seen.a.ops, rows[i].ops);
+	}
+	owners[1].used = 0;
 }
 
 /* A pair keeps its words only if both its kind and its source are selected; the kind is asked first. */
@@ -307,9 +368,10 @@ static int tear_down(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights), cmocka_unit_test(test_exposed_words),
-		cmocka_unit_test(test_exposed), cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_layout),	cmocka_unit_test(test_ledgers),
+		cmocka_unit_test(test_weights),	 cmocka_unit_test(test_exposed_words),
+		cmocka_unit_test(test_exposed),	 cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_layout),	 cmocka_unit_test(test_ledgers),
+		cmocka_unit_test(test_activity),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -70,8 +70,8 @@ static void usage(FILE *f, const struct option_set *sets)
 		   "namespace/pod/name "
 		   "if others have the same, or the path\nof a cgroup.\n");
 	options_help(f, sets, 1);
-	fprintf(f, "\nExit status: 0 done; 1 failed, no such container or too few samples; 2 wrong "
-		   "usage.\n");
+	fprintf(f, "\nExit status: 0 done; 1 failed, no such container, too few samples or an "
+		   "incomplete\nrecording; 2 wrong usage.\n");
 }
 
 /* Every answer gets what applies to it; a recording can be the argument instead of a container. */

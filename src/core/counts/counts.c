@@ -235,6 +235,62 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 	return ret;
 }
 
+static void add_activity(const struct counts *c, unsigned int pair, const volatile __u64 *words,
+			 struct counts_activity *out)
+{
+	const __u16 entry = c->layout->entry[pair];
+	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
+	const bool hist = entry & IBS_LAYOUT_HIST;
+	const __u64 sum = hist ? w[IBS_HIST_SUM] : 0;
+	const int buckets = sum ? IBS_LAT_BUCKETS : hist; /* as for add_series() */
+	__u64 valid = 0;
+
+	for (int i = 0; i < buckets; i++)
+		valid += w[IBS_HIST_BUCKET + i];
+	out->valid += valid;
+	out->sum += sum;
+	if (c->has_ops)
+		out->ops += w[IBS_PAIR_OPS];
+	else
+		out->ops += c->period * (hist ? w[IBS_HIST_NO_LAT] + valid : w[IBS_PAIR_SAMPLES]);
+}
+
+static int read_activity(const struct counts *c, const struct pairs *p, __u32 slot,
+			 struct counts_activity *out)
+{
+	*out = (struct counts_activity){ 0 };
+	for (__u32 shard = 0; shard < c->shards; shard++) {
+		const __u64 *words = slot_words(c, shard, slot);
+
+		if (!words)
+			return -EIO;
+		for (unsigned int i = 0; i < p->n; i++)
+			add_activity(c, p->pair[i], words, out);
+	}
+	return 0;
+}
+
+int counts_each_activity(const struct counts *c, __u32 sources, counts_activity_cb *cb, void *arg)
+{
+	struct pairs all, wanted = { 0 };
+	int ret = 0;
+
+	find_pairs(c->layout, &all);
+	for (unsigned int i = 0; i < all.n; i++)
+		if (sources >> (all.pair[i] >> 3) & 1)
+			wanted.pair[wanted.n++] = all.pair[i];
+	for (__u32 slot = 0; slot < c->max_slots && !ret; slot++) {
+		const __u64 used = __atomic_load_n(&c->owners[slot].used, __ATOMIC_ACQUIRE);
+		struct counts_activity a;
+
+		if (slot == IBS_SLOT_OTHER || !used || used == IBS_SLOT_ENDED)
+			continue;
+		ret = read_activity(c, &wanted, slot, &a)
+			      ?: cb(arg, slot, &c->owners[slot].key, &a);
+	}
+	return ret;
+}
+
 /* Wait for a fold to end: microseconds per group; after a crash the next collector completes it. */
 static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 {

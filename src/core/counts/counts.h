@@ -101,6 +101,26 @@ typedef int counts_cb(void *arg, struct group *g);
 int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger *out,
 		struct err *err);
 
+/* What a group has of a few sources. */
+struct counts_activity {
+	__u64 valid, sum; /* samples with a latency; these added up */
+	__u64 ops;
+};
+
+/* Return: 0 to continue. */
+typedef int counts_activity_cb(void *arg, __u32 slot, const struct ibs_group_key *key,
+			       const struct counts_activity *a);
+
+/**
+ * counts_each_activity() - pass what each group with a slot of its own has of @sources, 1 << enum ibs_src
+ *
+ * Costs a fraction of counts_each(). Nothing is compared with the ledger: of a sample that is being added there may be a
+ * part.
+ *
+ * Return: 0, the error of @cb, or -EIO if the counters are no longer readable.
+ */
+int counts_each_activity(const struct counts *c, __u32 sources, counts_activity_cb *cb, void *arg);
+
 /**
  * counts_read() - read the groups, and the matching ledger
  *

@@ -47,6 +47,9 @@ struct neighbours_activity {
 
 struct group;
 
+/* The sources that count, 1 << enum ibs_src. */
+unsigned int neighbours_sources(void);
+
 /* What a group counted. Return: false if that is nothing, or if it is of several containers. */
 bool neighbours_activity_of(const struct group *g, struct neighbours_activity *out);
 

@@ -52,6 +52,15 @@ struct neighbours_activity neighbours_activity_weighed(const struct neighbours_a
 	return out;
 }
 
+unsigned int neighbours_sources(void)
+{
+	unsigned int sources = 0;
+
+	for (unsigned int src = 0; src < IBS_SRC_N; src++)
+		sources |= is_beyond_l2(src) ? 1U << src : 0;
+	return sources;
+}
+
 bool neighbours_activity_of(const struct group *g, struct neighbours_activity *out)
 {
 	*out = (struct neighbours_activity){};

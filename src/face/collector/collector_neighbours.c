@@ -109,27 +109,52 @@ static __u32 container_of_slot(struct neighbour_watch *w, __u32 slot, const stru
 	return b->who;
 }
 
+static int add_change(struct neighbour_watch *w, __u32 slot, const struct ibs_group_key *key,
+		      const struct neighbours_activity *now)
+{
+	struct slot_before *b = &w->slot[slot];
+	struct neighbours_activity change = *now;
+	__u32 who;
+
+	if (!b->used || memcmp(&b->key, key, sizeof(*key)))
+		*b = (struct slot_before){ .key = *key, .used = true, .who = INTERN_NONE };
+	neighbours_activity_since(&change, &b->sum);
+	b->sum = *now;
+	if (!w->began || !(change.samples > 0))
+		return 0;
+	who = container_of_slot(w, slot, &pins_names(w->event->pins)[slot]);
+	if (who != INTERN_NONE)
+		neighbours_add(w->judge, key->complex, who, &change);
+	return 0;
+}
+
+static int add_counts(void *arg, __u32 slot, const struct ibs_group_key *key,
+		      const struct counts_activity *a)
+{
+	const struct neighbours_activity now = { a->valid, a->sum, a->ops };
+
+	return add_change(arg, slot, key, &now);
+}
+
 static int add_group(void *arg, struct group *g)
 {
-	struct neighbour_watch *w = arg;
-	struct slot_before *b = &w->slot[g->slot];
-	struct neighbours_activity now, change;
-	__u32 who;
+	struct neighbours_activity now;
 
 	if (g->other)
 		return 0;
 	neighbours_activity_of(g, &now);
-	if (!b->used || memcmp(&b->key, &g->key, sizeof(g->key)))
-		*b = (struct slot_before){ .key = g->key, .used = true, .who = INTERN_NONE };
-	change = now;
-	neighbours_activity_since(&change, &b->sum);
-	b->sum = now;
-	if (!w->began || !(change.samples > 0))
-		return 0;
-	who = container_of_slot(w, g->slot, &pins_names(w->event->pins)[g->slot]);
-	if (who != INTERN_NONE)
-		neighbours_add(w->judge, g->key.complex, who, &change);
-	return 0;
+	return add_change(arg, g->slot, &g->key, &now);
+}
+
+/* With strata all series are needed, since samples have different weights. */
+static int read_groups(struct neighbour_watch *w, const struct counts *counts)
+{
+	struct ledger ignored;
+	struct err err;
+
+	if (counts->state->control.strata.used)
+		return counts_each(counts, add_group, w, &ignored, &err);
+	return counts_each_activity(counts, neighbours_sources(), add_counts, w);
 }
 
 /* Groups that are folded change those that they are added to. */
@@ -137,11 +162,9 @@ static void read_window(struct neighbour_watch *w, const struct counts *counts, 
 {
 	const double length = now_s - w->read_s;
 	const __u32 fold = __atomic_load_n(&counts->state->control.fold, __ATOMIC_ACQUIRE);
-	struct ledger ignored;
-	struct err err;
 
 	w->known = w->began && length <= WINDOW_MAX && fold == w->fold;
-	w->known &= !counts_each(counts, add_group, w, &ignored, &err);
+	w->known &= !read_groups(w, counts);
 	w->known &= fold == __atomic_load_n(&counts->state->control.fold, __ATOMIC_ACQUIRE);
 	w->fold = fold;
 	w->began = true;
