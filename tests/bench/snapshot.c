@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "counts/counts.h"
+#include "neighbours/neighbours.h"
 #include "perf/sample_cost.h"
 #include "tables.h"
 
@@ -41,7 +42,17 @@ static int ignore(void *arg, struct group *g)
 	return 0;
 }
 
-/* ms of CPU, the median; 0: whole snapshots, 1: group by group, 2: the ledger alone. */
+static int ignore_activity(void *arg, __u32 slot, const struct ibs_group_key *key,
+			   const struct counts_activity *a)
+{
+	(void)arg;
+	(void)slot;
+	(void)key;
+	(void)a;
+	return 0;
+}
+
+/* ms of CPU, the median; 0: whole snapshots, 1: group by group, 2: the ledger alone, 3: what judging neighbours needs. */
 static double time_of(const struct counts *c, int what)
 {
 	double ms[MAX_RUNS] = {};
@@ -57,8 +68,10 @@ static double time_of(const struct counts *c, int what)
 			ret = counts_read(c, &snap, &err);
 		else if (what == 1)
 			ret = counts_each(c, ignore, NULL, &l, &err);
-		else
+		else if (what == 2)
 			ret = counts_ledger(c, &l, &err);
+		else
+			ret = counts_each_activity(c, neighbours_sources(), ignore_activity, NULL);
 		ms[i] = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / 1e6;
 		if (ret)
 			die(err.text);
@@ -87,22 +100,23 @@ static void bench(const struct size *size, bool as_json)
 	};
 
 	for (int s = 0; s < SPREADS; s++) {
-		double whole, each, ledger;
+		double whole, each, ledger, activity;
 
 		tables_fill(&c, series, s, state->cpu, owners);
 		whole = time_of(&c, 0);
 		each = time_of(&c, 1);
 		ledger = time_of(&c, 2);
+		activity = time_of(&c, 3);
 		if (!as_json)
-			printf("%6u %7u %7u %8.0f  %-12s %10.2f %10.2f %10.3f\n", size->cpus,
+			printf("%6u %7u %7u %8.0f  %-12s %10.2f %10.2f %10.3f %10.3f\n", size->cpus,
 			       size->shards, size->groups, bytes / 1048576.0, spread_names[s],
-			       whole, each, ledger);
-		json_array_append_new(rows, json_pack("{s:i, s:i, s:i, s:f, s:s, s:f, s:f, s:f}",
-						      "cpus", (int)size->cpus, "shards",
-						      (int)size->shards, "groups",
-						      (int)size->groups, "mib", bytes / 1048576.0,
-						      "samples_in", spread_names[s], "snapshot_ms",
-						      whole, "each_ms", each, "ledger_ms", ledger));
+			       whole, each, ledger, activity);
+		json_array_append_new(
+			rows, json_pack("{s:i, s:i, s:i, s:f, s:s, s:f, s:f, s:f, s:f}", "cpus",
+					(int)size->cpus, "shards", (int)size->shards, "groups",
+					(int)size->groups, "mib", bytes / 1048576.0, "samples_in",
+					spread_names[s], "snapshot_ms", whole, "each_ms", each,
+					"ledger_ms", ledger, "activity_ms", activity));
 		fflush(stdout);
 	}
 	munmap(series, bytes);
@@ -139,9 +153,10 @@ int main(int argc, char **argv)
 		printf("Reading the counters, ms of CPU (median of %u)\n\n%6s %7s %7s %8s  %-12s "
 		       "%10s "
 		       "%10s "
+		       "%10s "
 		       "%10s\n",
 		       runs, "CPUs", "shards", "groups", "MiB", "samples in", "snapshot",
-		       "by group", "ledger");
+		       "by group", "ledger", "neighbours");
 	if (optind < argc) {
 		const struct size one = { tables_number("CPUS", argv[optind], MAX_CPUS),
 					  tables_number("SHARDS", argv[optind + 1], MAX_CPUS),
