@@ -356,6 +356,11 @@ struct ibs_strata {
 	__u64 on;   /* a collector samples in strata, or was killed while it did */
 	struct ibs_stratum of[IBS_STRATA];
 	__u64 outside[IBS_OUTCOME_ROOM]; /* outcomes of samples taken without strata */
+	/*
+	 * For the next collector: ops that samples so far should have represented in addition, of those that only the full
+	 * stratum takes, and of those that both take
+	 */
+	__s64 owed[IBS_STRATA];
 };
 
 /* Shared words that change while programs run: use READ_ONCE() and WRITE_ONCE(). */

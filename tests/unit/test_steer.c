@@ -17,6 +17,8 @@
 #define LONGER	1.3 /* tags of the miss stratum are so much rarer than its period says */
 #define SLICE_S 1.0
 
+static const long long no_debt[STEER_KINDS];
+
 static double uniform(uint64_t *state)
 {
 	uint64_t x = *state += 0x9e3779b97f4a7c15u;
@@ -51,7 +53,7 @@ static struct run run(enum load load, int slices, uint64_t seed)
 	uint64_t random = seed;
 	struct steer x;
 
-	steer_begin(&x, period);
+	steer_begin(&x, period, no_debt);
 	for (int i = 0; i < slices; i++, of = !of) {
 		const double s = strata_next_s(of, SLICE_S, uniform(&random));
 		const double ops = rate(load, t, &random) * s;
@@ -114,7 +116,7 @@ static void groups_that_end(void **state)
 	struct steer x;
 
 	(void)state;
-	steer_begin(&x, period);
+	steer_begin(&x, period, no_debt);
 	for (int i = 0; i < 40000; i++, of = !of) {
 		const double s = strata_next_s(of, SLICE_S, uniform(&random));
 		const double ops = rate(RANDOM, 0, &random) * s, tags = ops / period[of];
@@ -142,7 +144,7 @@ static void idle(void **state)
 	struct steer x;
 
 	(void)state;
-	steer_begin(&x, period);
+	steer_begin(&x, period, no_debt);
 	steer_weights(&x, STRATUM_FULL, first);
 	assert_true(fabs(first[STEER_FULL] * full / PERIOD - 1) < 1e-3);
 	assert_true(fabs(first[STEER_BOTH] * (full + RATIO * miss) / PERIOD - 1) < 1e-3);
@@ -162,12 +164,54 @@ static void idle(void **state)
 	assert_int_equal(weight[STEER_BOTH], 1);
 }
 
+/* Collectors that are restarted every ten seconds: what each leaves behind, the next one makes up for. */
+static double error_of_restarts(bool keeps)
+{
+	const double period[STRATUM_N] = { PERIOD, PERIOD / RATIO };
+	double truth = 0, estimate = 0;
+	uint64_t random = 11;
+	struct steer x = {};
+
+	for (int run = 0; run < 200; run++) {
+		const long long owed[STEER_KINDS] = { keeps ? llround(x.owed[0]) : 0,
+						      keeps ? llround(x.owed[1]) : 0 };
+		/* they begin with the full stratum, and end with either */
+		const int slices = 10 + (int)(2 * uniform(&random));
+
+		steer_begin(&x, period, owed);
+		for (int i = 0; i < slices; i++) {
+			const enum stratum of = i % 2;
+			const double s = strata_next_s(of, SLICE_S, uniform(&random));
+			const double ops = rate(RANDOM, 0, &random) * s, tags = ops / period[of];
+			unsigned long long weight[STEER_KINDS];
+
+			steer_weights(&x, of, weight);
+			truth += ops;
+			estimate += tags * (double)weight[STEER_FULL];
+			steer_add(&x, of, ops, tags, weight);
+		}
+	}
+	return estimate / truth - 1;
+}
+
+static void restarts(void **state)
+{
+	const double kept = error_of_restarts(true), lost = error_of_restarts(false);
+
+	(void)state;
+	print_message("restarts: %+.3f %%, and without what is owed %+.3f %%\n", 100 * kept,
+		      100 * lost);
+	assert_true(fabs(kept) < 0.001);
+	assert_true(fabs(lost) > 10 * fabs(kept));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unbiased),
 		cmocka_unit_test(groups_that_end),
 		cmocka_unit_test(idle),
+		cmocka_unit_test(restarts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,8 @@
 #define SHARE_SEEN   32	  /* samples that tell */
 #define SHARE_CHANGE 1.25 /* change the period if it is wrong by more */
 
+_Static_assert((int)STEER_KINDS == IBS_STRATA, "pins have as many kinds");
+
 struct sampler_strata {
 	struct steer steer;
 	unsigned long long weight[STEER_KINDS];
@@ -135,6 +137,8 @@ static int account(struct sampler *s, struct err *err)
 	if (known) {
 		of->tags += tags - x->last_tags;
 		steer_add(&x->steer, p->now, ops - x->last_ops, tags - x->last_tags, x->weight);
+		for (int kind = 0; kind < STEER_KINDS; kind++)
+			p->owed[kind] = llround(x->steer.owed[kind]);
 	}
 	if (known && p->now == STRATUM_MISS) {
 		/* the last slices count most: the load changes */
@@ -283,6 +287,7 @@ int sampler_strata_open(struct sampler *s, const struct sampler_opts *opts, stru
 {
 	struct perf_event_attr attr = opts->miss_attr;
 	double period[STRATUM_N];
+	long long owed[STEER_KINDS];
 	struct ledger now;
 	int ret;
 
@@ -303,7 +308,9 @@ int sampler_strata_open(struct sampler *s, const struct sampler_opts *opts, stru
 	begin_pinned(s, &now);
 	period[STRATUM_FULL] = opts->attr.sample_period;
 	period[STRATUM_MISS] = attr.sample_period;
-	steer_begin(&s->strata->steer, period);
+	for (int kind = 0; kind < STEER_KINDS; kind++)
+		owed[kind] = pinned(s)->owed[kind];
+	steer_begin(&s->strata->steer, period, owed);
 	return 0;
 }
 

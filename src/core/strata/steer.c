@@ -15,9 +15,11 @@ static double share(enum stratum of)
 	return of == STRATUM_FULL ? STRATA_FULL_SHARE : 1 - STRATA_FULL_SHARE;
 }
 
-void steer_begin(struct steer *x, const double period[STRATUM_N])
+void steer_begin(struct steer *x, const double period[STRATUM_N], const long long owed[STEER_KINDS])
 {
 	*x = (struct steer){ 0 };
+	for (int kind = 0; kind < STEER_KINDS; kind++)
+		x->owed[kind] = owed[kind];
 	for (int of = 0; of < STRATUM_N; of++) {
 		x->ops[of] = 1;
 		x->tags[of] = 1 / period[of];

@@ -23,8 +23,9 @@ struct steer {
 	bool begun;
 };
 
-/* Begin with what follows from the periods. */
-void steer_begin(struct steer *x, const double period[STRATUM_N]);
+/* Begin with what follows from the periods. @owed: what x->owed was when the samples before were counted; 0: none were */
+void steer_begin(struct steer *x, const double period[STRATUM_N],
+		 const long long owed[STEER_KINDS]);
 
 /**
  * steer_add() - a slice, or a part of it, has ended
