@@ -117,7 +117,7 @@ class Strata(unittest.TestCase):
 
     def test_replay_agrees(self):
         """Both weigh samples by slices, whatever the number of windows."""
-        for slices in 2, 24, 47, 48, 77, 400:
+        for slices in 2, 24, 47, 48, 77, 191, 400, 1031:
             file, _ = self.make(7, slices=slices)
             rows = {r['labels']['src']: r for r in self.json('report', '--by', 'src', file)['rows']}
             series = self.json('replay', '--by', 'src', file)['series']

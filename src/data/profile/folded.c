@@ -6,9 +6,9 @@
 #include "base/utf8.h"
 #include "symbols/chain.h"
 
-#define TEXT 512 /* of a frame */
-
 #include <math.h>
+
+#define TEXT 512 /* of a frame */
 
 struct folded {
 	struct folded_opts opts;

@@ -67,13 +67,6 @@ static int add_samples(struct replay_strata *x, enum stratum of, struct err *err
 	return 0;
 }
 
-static size_t window_of(const struct replay_strata *x, size_t i)
-{
-	const size_t windows = x->n / STRATA_WINDOW ?: 1, window = i / STRATA_WINDOW;
-
-	return window < windows ? window : windows - 1;
-}
-
 /* May slice @i be read together with the next one of its stratum? */
 static bool joins_next(const struct replay_strata *x, size_t i)
 {
@@ -83,7 +76,7 @@ static bool joins_next(const struct replay_strata *x, size_t i)
 	while (next < x->n && x->slice[next].counts.of != s->of)
 		next++;
 	return next < x->n && x->slice[next].counts.period == s->period &&
-	       window_of(x, next) == window_of(x, i);
+	       next / STRATA_WINDOW == i / STRATA_WINDOW;
 }
 
 static int end_slice(struct replay_strata *x, struct err *err)
