@@ -87,6 +87,15 @@ class Allocations(unittest.TestCase):
         rows = self.report(self.file, other, '--by', 'allocation')['rows']
         self.assertEqual({r['labels']['allocation'].split(' make_heap')[0]: r['samples'] for r in rows}, {k: 2 * n for k, n in WANT.items()})
 
+    def test_folded(self):
+        """The chains that allocated the data, with as many samples as the table has."""
+        p = run('report', self.file, '--folded', 'samples', '--by', 'allocation')
+        self.assertEqual((p.returncode, p.stderr), (0, ''))
+        got = {chain.removeprefix('SIMULATED;make_heap;'): int(n) for chain, n in (line.rsplit(' ', 1) for line in p.stdout.splitlines())}
+        # the allocator is innermost
+        self.assertEqual(got, {k + ';xmalloc_of' * k.startswith('make_'): n for k, n in WANT.items()})
+        self.assertIn('no call chains', run('report', self.file, '--folded', 'samples').stderr)
+
     def test_diff(self):
         file = os.path.join(self.dir.name, 'much.ibs')
         subprocess.run([MAKE, file, 'much'], check=True)

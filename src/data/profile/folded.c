@@ -4,6 +4,7 @@
 
 #include "base/intern.h"
 #include "base/utf8.h"
+#include "heap/heap_blocks.h"
 #include "symbols/chain.h"
 
 #include <math.h>
@@ -75,12 +76,44 @@ static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
 	return report_latency(f->opts.metric, &ev->sample, &lat) ? n * lat : 0;
 }
 
+static void put_function(struct folded *f, __u32 tgid, __u64 addr, __u64 time, bool kernel)
+{
+	struct symbol sym;
+
+	symbols_find(f->opts.symbols, f->opts.tasks, tgid, addr, time, kernel, false, &sym);
+	put_frame(f, sym.name, kernel ? "_[k]" : "");
+	put_inlined(f, symbols_inlined(f->opts.symbols, &sym));
+}
+
+static void put_chain(struct folded *f, const struct trace_event *ev)
+{
+	struct chain_frame frames[TRACE_STACK_MAX];
+	unsigned int n = chain_frames(f->opts.symbols, f->opts.tasks, ev, frames);
+
+	if (!n)
+		put_frame(f, "[unknown]", "");
+	while (n--)
+		put_function(f, ev->sample.tgid, frames[n].addr, ev->time, frames[n].kernel);
+}
+
+static void put_allocation(struct folded *f, const struct trace_event *ev)
+{
+	struct heap_block b;
+	char text[TEXT];
+
+	if (!report_sample_block(f->opts.symbols, f->opts.tasks, ev, &b, text, sizeof(text)))
+		put_frame(f, *text ? text : "[unknown]", "");
+	else if (!b.n_stack)
+		put_frame(f, "[no stack]", "");
+	else
+		for (unsigned int i = b.n_stack; i--;) /* calls are before their return addresses */
+			put_function(f, b.tgid, b.stack[i] - 1, b.time, false);
+}
+
 void folded_add(struct folded *f, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
-	struct chain_frame frames[TRACE_STACK_MAX];
 	const char *comm = NULL;
-	unsigned int n;
 	__u32 line;
 
 	if (ev->kind != trace_kind_of(f->opts.metric))
@@ -91,17 +124,10 @@ void folded_add(struct folded *f, const struct trace_event *ev)
 	if (f->opts.simulated)
 		put_frame(f, "SIMULATED", "");
 	put_frame(f, comm ? comm : "[unknown]", "");
-	n = chain_frames(f->opts.symbols, f->opts.tasks, ev, frames);
-	if (!n)
-		put_frame(f, "[unknown]", "");
-	while (n--) {
-		struct symbol sym;
-
-		symbols_find(f->opts.symbols, f->opts.tasks, s->tgid, frames[n].addr, ev->time,
-			     frames[n].kernel, false, &sym);
-		put_frame(f, sym.name, frames[n].kernel ? "_[k]" : "");
-		put_inlined(f, symbols_inlined(f->opts.symbols, &sym));
-	}
+	if (f->opts.allocations)
+		put_allocation(f, ev);
+	else
+		put_chain(f, ev);
 	f->buf[f->n - 1] = 0;
 	line = intern_get(&f->lines, f->buf);
 	array_reserve_zero(f->weight, f->room, line + 1);

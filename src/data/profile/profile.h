@@ -17,6 +17,7 @@ enum folded_weight {
 struct folded_opts {
 	enum folded_weight weight;
 	enum ibs_metric metric;
+	bool allocations;	   /* the stacks that allocated the data, not those of samples */
 	bool simulated;		   /* then that is the outermost frame */
 	bool strata;		   /* a sample counts as often as it represents ops */
 	const struct tasks *tasks; /* both outlive it */
@@ -32,7 +33,8 @@ void folded_free(struct folded *f); /* accepts NULL */
  * folded_add() - add a sample
  *
  * A sample without a chain counts by its address alone. Kernel frames end with "_[k]", and
- * those of inlined functions with "_[i]", as flame graphs colour them.
+ * those of inlined functions with "_[i]", as flame graphs colour them. Of data without a known allocation, the frame
+ * says what it is.
  */
 void folded_add(struct folded *f, const struct trace_event *ev);
 

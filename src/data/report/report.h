@@ -237,6 +237,17 @@ bool report_caller(struct symbols *symbols, const struct tasks *tasks, const str
 
 struct heap_block;
 
+/* Where the data of a sample lies. Places are of virtual addresses, also with --phys. */
+void report_place(struct symbols *symbols, const struct tasks *tasks, const struct trace_event *ev,
+		  struct data_place *out);
+
+/*
+ * The allocation that a sample accessed. Return: false if none is known; @text then has what its data is instead, or "".
+ */
+bool report_sample_block(struct symbols *symbols, const struct tasks *tasks,
+			 const struct trace_event *ev, struct heap_block *out, char *text,
+			 size_t size);
+
 /**
  * report_block() - the allocation that an address was in
  * @place: of the address, by symbols_data()

@@ -334,19 +334,6 @@ static bool page_size_word(const struct key_sample *k, __u64 *word)
 
 /* --- what lies there --- */
 
-/* Places are of virtual addresses, also with --phys. */
-static void find_place(const struct report *r, const struct trace_event *ev,
-		       struct data_place *place)
-{
-	const struct trace_sample *s = &ev->sample;
-	__u64 addr;
-
-	*place = (struct data_place){ .kind = DATA_NO_ADDRESS };
-	if (ev->kind == TRACE_SAMPLE_OP && ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr) &&
-	    (s->has_task || IS_KERNEL(addr)))
-		symbols_data(r->opts.symbols, r->opts.tasks, s->tgid, addr, ev->time, place);
-}
-
 static bool mapping_word(const struct key_sample *k, __u64 *word)
 {
 	return text_word(k->r, k->place.mapping, word);
@@ -518,7 +505,7 @@ bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 	__u64 absent = 0, addr;
 
 	if (r->flags & (KEY_DATA | KEY_TYPES))
-		find_place(r, ev, &k.place);
+		report_place(r->opts.symbols, r->opts.tasks, ev, &k.place);
 	if (r->flags & KEY_DATA)
 		r->data[k.place.kind]++;
 	if (r->flags & KEY_NODES)

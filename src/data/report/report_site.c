@@ -150,6 +150,18 @@ void report_site(struct symbols *symbols, const struct tasks *tasks, const struc
 		 *site.line ? " " : "", site.line);
 }
 
+void report_place(struct symbols *symbols, const struct tasks *tasks, const struct trace_event *ev,
+		  struct data_place *out)
+{
+	const struct trace_sample *s = &ev->sample;
+	__u64 addr;
+
+	*out = (struct data_place){ .kind = DATA_NO_ADDRESS };
+	if (ev->kind == TRACE_SAMPLE_OP && ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr) &&
+	    (s->has_task || addr >> 63)) /* the kernel's are of all */
+		symbols_data(symbols, tasks, s->tgid, addr, ev->time, out);
+}
+
 bool report_block(const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  const struct data_place *place, struct heap_block *out)
 {
@@ -194,6 +206,23 @@ static __u32 site_word(struct report *r, const struct heap_block *b)
 	word = intern_get(&r->texts, text);
 	u64_map_put(&r->site_of, key, word);
 	return word;
+}
+
+bool report_sample_block(struct symbols *symbols, const struct tasks *tasks,
+			 const struct trace_event *ev, struct heap_block *out, char *text,
+			 size_t size)
+{
+	struct data_place place;
+	char label[NAME_BYTES];
+	__u64 addr;
+
+	report_place(symbols, tasks, ev, &place);
+	if (ev->kind == TRACE_SAMPLE_OP &&
+	    ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_LIN_AD, &addr) &&
+	    report_block(tasks, ev->sample.tgid, addr, ev->time, &place, out))
+		return true;
+	snprintf(text, size, "%s", unknown_site(&place, label, sizeof(label)) ?: "");
+	return false;
 }
 
 bool report_allocation_word(struct report *r, const struct trace_event *ev,

@@ -118,6 +118,7 @@ static void start_html(struct report_cmd *c)
 
 static int open_all(struct report_cmd *c, struct err *err)
 {
+	const bool allocations = c->folds && flags(c) & KEY_HEAP;
 	const struct trace_info *info;
 	bool chains = c->folds || c->html_path || c->pprof_path;
 	bool symbols = chains || c->opts.type || flags(c) & REPORT_NEEDS_SYMBOLS;
@@ -132,7 +133,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 	if (ret)
 		return ret;
 	info = c->opts.info = c->in.head.info;
-	if (c->folds && !trace_has_chains(info))
+	if (c->folds && !allocations && !trace_has_chains(info))
 		return err_set(err, -ENODATA, "--folded: %s has no call chains; record with -g",
 			       recorded_name(&c->in.input));
 	ret = report_check_recorded(c->opts.by, c->opts.n_by, info, recorded_name(&c->in.input),
@@ -147,6 +148,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 		struct folded_opts opts = {
 			.weight = c->weight,
 			.metric = c->opts.metric,
+			.allocations = allocations,
 			.simulated = info->simulated,
 			.strata = trace_has_strata(info),
 			.tasks = c->in.tasks,

@@ -58,7 +58,8 @@ static const struct option_row all[] = {
 	  "the node",
 	  set_output },
 	{ "folded", 0, "samples|total",
-	  "print call chains for flame graphs, weighted by samples or by total latency",
+	  "print call chains for flame graphs, weighted by samples or by total latency; with --by "
+	  "allocation, those that allocated the data",
 	  set_folded },
 	{ "html", 0, "FILE", "write one self-contained HTML file with linked views",
 	  OPTION_WORD(struct report_cmd, html_path) },
