@@ -228,6 +228,29 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 	return ret;
 }
 
+/* The counters and what belongs to their slots. */
+static void allocate(struct engine *e, const struct engine_opts *opts, __u32 max_slots)
+{
+	layout_init(&e->layout, opts->metric, opts->ibs.caps);
+	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
+	/* most of it is never touched, so it takes no memory */
+	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (opts->line_sets)
+		e->hot_lines = xcalloc(1, IBS_LINES_BYTES((size_t)opts->line_sets));
+	e->slots = xcalloc(max_slots, 1);
+	e->slot_owners = xcalloc(max_slots, sizeof(*e->slot_owners));
+	e->state = aligned_alloc(_Alignof(struct ibs_state),
+				 sizeof(*e->state) + sizeof(*e->state->cpu));
+	if (e->series == MAP_FAILED || !e->state)
+		out_of_memory();
+	memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
+	e->complexes = opts->complexes;
+	e->cost = xcalloc(opts->complexes, sizeof(*e->cost));
+	if (opts->by & BY_SYMBOL)
+		e->symbols = xcalloc(max_slots, sizeof(*e->symbols));
+}
+
 int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err)
 {
 	const __u32 max_slots = config_max_slots(opts->max_groups);
@@ -249,24 +272,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 					 .line_sets = opts->line_sets,
 					 .line_feed = opts->line_feed,
 					 .exposed = opts->exposed };
-	layout_init(&e->layout, opts->metric, opts->ibs.caps);
-	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
-	/* most of it is never touched, so it takes no memory */
-	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (opts->line_sets)
-		e->hot_lines = xcalloc(1, IBS_LINES_BYTES((size_t)opts->line_sets));
-	e->slots = xcalloc(max_slots, 1);
-	e->slot_owners = xcalloc(max_slots, sizeof(*e->slot_owners));
-	e->state = aligned_alloc(_Alignof(struct ibs_state),
-				 sizeof(*e->state) + sizeof(*e->state->cpu));
-	if (e->series == MAP_FAILED || !e->state)
-		out_of_memory();
-	memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
-	e->complexes = opts->complexes;
-	e->cost = xcalloc(opts->complexes, sizeof(*e->cost));
-	if (opts->by & BY_SYMBOL)
-		e->symbols = xcalloc(max_slots, sizeof(*e->symbols));
+	allocate(e, opts, max_slots);
 	ret = set_selection(e, opts->sel, err);
 	if (!ret && memory_nodes_fill(opts->memory, opts->n_memory, &e->memory_nodes))
 		ret = err_set(err, -E2BIG, "the recording has memory in too many ranges of nodes");
