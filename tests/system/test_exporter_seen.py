@@ -205,8 +205,10 @@ class Seen(test_exporter.Collected):
         group = d['containers'][0]
         d['containers'] = [{k: v for k, v in group.items() if k not in ('namespace', 'pod', 'container', 'cgroup')} |
                            {'comm': comm, 'node': '1'} for comm in ('postgres', 'nginx', 'a-name-of-many-letters-7', 'a-name-of-many-letters-8')]
+        d['containers'].append({**d['containers'][0], 'cgroup': '/', 'comm': 'sshd', 'node': '1'})
         url = self.serve_page(e.get('/')[2].encode(), d)
         dom = self.dom(url)
+        self.assertRegex(dom, r'title="/, comm sshd, node 1"[^>]*><b>no [^<]*node 1</b></button>')
         for comm in 'postgres', 'nginx':
             self.assertRegex(dom, rf'title="comm {comm}, node 1"[^>]*><b>com[^<]* 1</b></button>')
         for n in 7, 8:    # what is cut is the middle of a name, and it is read in full

@@ -167,7 +167,8 @@ function rampKey(r, text) {
 }
 /* The root cgroup has tasks of the host and of the kernel. */
 const NO_CONTAINER = 'host, no container'; /* as the tables of the program */
-const nameText = name => name === '/' ? NO_CONTAINER : name;
+const NO_CONTAINER_SHORT = NO_CONTAINER.slice(NO_CONTAINER.indexOf('no ')); /* where there is little room, or more of the name */
+const nameText = name => name === '/' ? NO_CONTAINER : name.startsWith('/, ') ? NO_CONTAINER_SHORT + name.slice(1) : name;
 /* The style shortens the path of a name, never its last part. */
 function nameOf(name, tag, attributes) {
 	const text = nameText(name), cut = text.lastIndexOf('/', text.length - 2) + 1;
@@ -198,7 +199,7 @@ function fitNames(which = '.name') {
 		const wide = ([start, end]) => width(e.firstChild, start) + width(e.lastChild, end) > e.clientWidth - 1;
 		let room = all;
 		if (name === NO_CONTAINER && wide(['', name])) /* a cut would leave out the "no" */
-			return [e, ['', name.slice(name.indexOf('no '))]];
+			return [e, ['', NO_CONTAINER_SHORT]];
 		while (room > 4 && wide(partsOf(middleCut(name, room), two)))
 			room--;
 		return room < all ? [e, partsOf(middleCut(name, room), two)] : null;
