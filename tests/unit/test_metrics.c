@@ -212,6 +212,16 @@ static void test_exposed(void **unused)
 	slot[IBS_EXPOSED_UNKNOWN] = 2;
 	print(METRICS_OPENMETRICS);
 	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/a\"} 2");
+
+	/* all of a group, as when it begins, are no less counted */
+	put_slot(2, 8, "/b");
+	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
+	words = words_of(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM);
+	slot = words -
+	       (layout.entry[IBS_LAYOUT_IDX(IBS_OP_KIND_LOAD, IBS_SRC_DRAM)] & IBS_LAYOUT_WORD);
+	slot[IBS_EXPOSED_UNKNOWN] = 3;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/b\"} 3");
 }
 
 static void test_governor(void **state)

@@ -53,9 +53,10 @@ struct group {
 	bool other; /* samples that found no slot of their own */
 	bool ended; /* also `other`, but of groups that had a slot: only folds add to it */
 	struct ibs_group_key key;
-	__u32 symbol;  /* number of the function; only in recordings, with BY_SYMBOL (rows.h) */
-	bool has_tlb;  /* TLB misses are counted */
-	bool weighted; /* samples of its series stand for different numbers of ops */
+	__u32 symbol;	  /* number of the function; only in recordings, with BY_SYMBOL (rows.h) */
+	bool has_tlb;	  /* TLB misses are counted */
+	bool has_exposed; /* exposed cycles are counted; read from counters only */
+	bool weighted;	  /* samples of its series stand for different numbers of ops */
 	struct tlb_counts tlb;
 	size_t n_series;
 	struct series *series; /* those with samples, ordered by source, then op */

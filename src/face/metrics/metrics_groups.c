@@ -114,16 +114,14 @@ static void add_itlb(struct tlb_counts *to, const struct series *s)
 static __u64 unexposed(const struct group *g)
 {
 	__u64 most = 0;
-	bool counted = false;
 
-	for (size_t i = 0; i < g->n_series; i++) {
+	for (size_t i = 0; g->has_exposed && i < g->n_series; i++) {
 		const struct series *s = &g->series[i];
 		const __s64 lacks = s->valid - s->exposed_n;
 
-		counted |= s->exposed_n != 0;
 		most = lacks > (__s64)most ? (__u64)lacks : most;
 	}
-	return counted ? most : 0;
+	return most;
 }
 
 static void add_counts(struct metrics_group *sum, const struct group *g, bool fetch)
