@@ -222,6 +222,13 @@ static void test_exposed(void **unused)
 	slot[IBS_EXPOSED_UNKNOWN] = 3;
 	print(METRICS_OPENMETRICS);
 	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/b\"} 3");
+
+	/* a group has nothing of those before it, also where these had no samples */
+	put_slot(3, 9, "/c");
+	add(3, IBS_OP_KIND_LOAD, IBS_SRC_L3, 60, 2);
+	print(METRICS_OPENMETRICS);
+	has_not("ibscope_load_exposed_unknown_samples_total{cgroup=\"/c\"}");
+	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/b\"} 3");
 }
 
 static void test_governor(void **state)

@@ -116,7 +116,6 @@ static void add_exposed(const struct counts *c, unsigned int pair, const volatil
 	if (!(entry & IBS_LAYOUT_HIST))
 		return;
 	word = ibs_exposed_word(c->layout->words, entry & IBS_LAYOUT_WORD);
-	out->exposed_n -= words[IBS_EXPOSED_UNKNOWN];
 	out->exposed += word ? words[word] : 0;
 }
 
@@ -165,6 +164,7 @@ static void find_pairs(const struct layout *layout, struct pairs *p)
 static int read_group(const struct counts *c, const struct pairs *p, __u32 slot, struct series *all,
 		      struct group *g)
 {
+	__u64 unexposed = 0;
 	size_t n = 0;
 
 	for (__u32 shard = 0; shard < c->shards; shard++) {
@@ -179,11 +179,13 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 			add_tlb(c, words, &g->tlb);
 		for (unsigned int i = 0; i < p->n; i++) {
 			add_series(c->layout, p->pair[i], words, &all[p->pair[i]]);
-			if (c->state->control.exposed)
+			if (g->has_exposed)
 				add_exposed(c, p->pair[i], words, &all[p->pair[i]]);
 			if (c->cost)
 				add_cost(c, p->pair[i], words, &c->cost[shard]);
 		}
+		/* last: programs count a sample's latency first */
+		unexposed += words[IBS_EXPOSED_UNKNOWN];
 	}
 	for (unsigned int i = 0; i < p->n; i++)
 		n += all[p->pair[i]].samples > 0;
@@ -191,16 +193,18 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 	for (unsigned int i = 0; i < p->n; i++) {
 		unsigned int pair = p->pair[i];
 
-		if (!all[pair].samples)
+		if (!all[pair].samples) {
+			all[pair].exposed = 0; /* a sample came meanwhile */
 			continue;
+		}
 		if (!c->has_ops) {
 			all[pair].ops = c->period * all[pair].samples;
 			all[pair].cycles = c->period * all[pair].sum;
 			all[pair].hitm *= c->period ?: 1;
 			all[pair].exposed *= c->period ?: 1;
 		}
-		if (c->state->control.exposed)
-			all[pair].exposed_n += all[pair].valid;
+		if (g->has_exposed && c->layout->entry[pair] & IBS_LAYOUT_HIST)
+			all[pair].exposed_n = all[pair].valid - unexposed;
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;
 		g->series[g->n_series++] = all[pair];
