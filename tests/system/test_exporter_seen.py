@@ -76,16 +76,20 @@ class Seen(test_exporter.Collected):
         self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
         self.assertRegex(dom, r'One sample per [\d,]+ fetches')
 
-    @test_exporter.needs('chromium')
-    def test_page_shows_the_miss_cycles_of_hist(self):
-        """Miss cycles of the page are those that the code of hist worked out for the snapshot."""
-        e = self.start(test_exporter.Exporter)
-        d = {}
+    def start_with_latencies(self):
+        """Returns an exporter, and a snapshot of it in which more than ten samples have a latency."""
+        e, d = self.start(test_exporter.Exporter), {}
 
         def counted():
             d.update(json.loads(e.get('/api/snapshot.json')[2]))
             return sum(s['valid'] for c in d['containers'] for s in c['sources'].values()) > 10
         self.until(counted)
+        return e, d
+
+    @test_exporter.needs('chromium')
+    def test_page_shows_the_miss_cycles_of_hist(self):
+        """Miss cycles of the page are those that the code of hist worked out for the snapshot."""
+        e, d = self.start_with_latencies()
         # all of them are shown; those of tests that run beside this one are removed and made again, which are one row
         d['containers'] = list({self.labels(c): c for c in d['containers'] if c['sources']}.values())[:10]
         rows = re.findall(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"[^>]*>', self.dom(self.serve_page(e.get('/')[2].encode(), d)))
@@ -97,13 +101,7 @@ class Seen(test_exporter.Collected):
     @test_exporter.needs('chromium')
     def test_page_ranks_by_exposed_cycles(self):
         """As hist does: where they are known of all containers, else by miss cycles."""
-        e = self.start(test_exporter.Exporter)
-        d = {}
-
-        def counted():
-            d.update(json.loads(e.get('/api/snapshot.json')[2]))
-            return sum(s['valid'] for c in d['containers'] for s in c['sources'].values()) > 10
-        self.until(counted)
+        e, d = self.start_with_latencies()
         one = max(d['containers'], key=lambda c: sum(s['valid'] for s in c['sources'].values()))
         more = {'dram': next(s for s in one['sources'].values() if s['valid'])}
         most = {'dram': more['dram'], 'l3': more['dram']}

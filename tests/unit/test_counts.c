@@ -20,10 +20,7 @@
 #define SHARDS 2
 #define SLOTS  2
 
-static struct layout layout;
-static struct ibs_slot_owner owners[SLOTS];
-static struct ibs_state *state;
-static __u64 *series;
+#include "slots.h"
 
 static __u64 *words_of(unsigned int shard, enum ibs_op_kind op, enum ibs_src src)
 {
@@ -344,25 +341,6 @@ static void test_ledgers(void **unused)
 	assert_int_equal(sum.unseen, 200);
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		assert_int_equal(sum.outcome[o], 2 * (10 + o));
-}
-
-static int set_up(void **unused)
-{
-	(void)unused;
-	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
-	series = calloc((size_t)SHARDS * SLOTS * layout.words, sizeof(*series));
-	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
-	if (state)
-		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
-	return series && state ? 0 : -1;
-}
-
-static int tear_down(void **unused)
-{
-	(void)unused;
-	free(series);
-	free(state);
-	return 0;
 }
 
 int main(void)

@@ -17,25 +17,16 @@
 
 #define ZEN3 0x3ffU
 #define ZEN4 0xbffU
-#define N    4000000
+#define N    4000000 /* registers drawn */
 
-static __u64 seed = 1;
+#define CAPS   ZEN4
+#define SHARDS 1
+#define SLOTS  2
 
-/* xorshift64* */
-static __u64 random_word(void)
-{
-	seed ^= seed >> 12;
-	seed ^= seed << 25;
-	seed ^= seed >> 27;
-	return seed * 0x2545f4914f6cdd1dULL;
-}
+#include "random_word.h"
+#include "slots.h"
 
 /* --- counts in motion: one op of no memory in slot 1, and what the other side does meanwhile --- */
-
-static struct layout layout;
-static struct ibs_state *state;
-static __u64 *series;
-static struct ibs_slot_owner owners[2];
 
 enum happens { NOTHING, IS_COUNTED, IS_FOLDED, DIES };
 
@@ -71,8 +62,8 @@ static int read_counts(struct other_side *o, struct ledger *l, struct err *err)
 				  .state = state,
 				  .n_cpus = 1,
 				  .outcomes = IBS_OUTCOME_N,
-				  .shards = 1,
-				  .max_slots = 2,
+				  .shards = SHARDS,
+				  .max_slots = SLOTS,
 				  .period = 1000,
 				  .refresh = refresh,
 				  .arg = o,
@@ -297,7 +288,7 @@ static void test_latencies(void **unused)
 	assert_int_equal(series_percentile(&s[0], 0.999), -1); /* of 200 */
 	assert_true(series_mean(&s[0]) == 7 && series_counted(&s[0]) == 250);
 	group_weigh_series(&g);
-	assert_null(s[0].strata); /* each sample stands for as many ops */
+	assert_null(s[0].strata); /* all samples represent the same number of ops */
 	g.weighted = true;
 	group_weigh_series(&g);
 	assert_true(series_in_bucket(&s[0], 3) == 450 && series_in_bucket(&s[0], 10) == 150);
@@ -309,25 +300,6 @@ static void test_latencies(void **unused)
 	assert_true(series_in_bucket(&s[0], 3) == 450);
 	free(s[0].strata);
 	free(s[1].strata);
-}
-
-static int set_up(void **unused)
-{
-	(void)unused;
-	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, ZEN4);
-	series = calloc((size_t)2 * layout.words, sizeof(*series));
-	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
-	if (state)
-		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
-	return series && state ? 0 : -1;
-}
-
-static int tear_down(void **unused)
-{
-	(void)unused;
-	free(series);
-	free(state);
-	return 0;
 }
 
 int main(void)

@@ -14,26 +14,16 @@
 #include "base/estimate.h"
 #include "base/std.h"
 #include "table/table.h"
+#include "random_word.h"
 
 #include <ibscope/histogram.h>
 
 #define PERIOD 1000
 
-static __u64 state = 1;
-
-/* xorshift64* */
-static __u64 random_word(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 0x2545f4914f6cdd1dull >> 11;
-}
-
 /* in [0, 1) */
 static double random_unit(void)
 {
-	return (double)random_word() / (double)(1ull << 53);
+	return (double)(random_word() >> 11) / (double)(1ull << 53);
 }
 
 static double random_exp(double mean)
@@ -171,7 +161,7 @@ static void test_every_op(void **unused)
 			unsigned int lat = 0;
 
 			/* a third of the ops misses, the second function half as often */
-			const __u64 r = random_word();
+			const __u64 r = random_word() >> 11;
 
 			if ((r & 255) < (f ? 43 : 85))
 				lat = r >> 8 & 1 ? 14 : 50 + (r >> 16 & 255);

@@ -19,11 +19,10 @@
 #define SAMPLES 50
 #define SHARDS	2
 #define PERIOD	1000
+#define SLOTS	(GROUPS + 1)
 
-static struct layout layout;
-static __u64 *series;
-static struct ibs_slot_owner owners[GROUPS + 1];
-static struct ibs_state *state;
+#include "slots.h"
+
 static struct shard_cost cost[SHARDS]; /* of an interval */
 
 static void add_sample(unsigned int shard, unsigned int group, const __u64 *regs)
@@ -282,25 +281,6 @@ static void test_shared(void **unused)
 	snapshot_diff(&newer, &older, &diff);
 	assert_int_equal(diff.groups[0].series[0].ops, 3200);
 	snapshot_free(&diff);
-}
-
-static int set_up(void **unused)
-{
-	(void)unused;
-	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
-	series = calloc((size_t)SHARDS * (GROUPS + 1) * layout.words, sizeof(*series));
-	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
-	if (state)
-		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
-	return series && state ? 0 : -1;
-}
-
-static int tear_down(void **unused)
-{
-	(void)unused;
-	free(series);
-	free(state);
-	return 0;
 }
 
 int main(void)
