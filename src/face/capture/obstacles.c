@@ -9,8 +9,7 @@
 
 #define PROGRAM_HEADERS 256 /* most that are looked at */
 
-/* Does the kernel pass the program to a loader, which can load our library? True if nobody knows. */
-static bool has_loader(int fd)
+bool obstacle_has_loader(int fd)
 {
 	Elf64_Ehdr head;
 	Elf64_Phdr p;
@@ -38,7 +37,7 @@ enum obstacle obstacle_of(__u32 pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && !has_loader(fd))
+	if (fd >= 0 && !obstacle_has_loader(fd))
 		is = OBSTACLE_LOADER;
 	if (fd >= 0)
 		close(fd);

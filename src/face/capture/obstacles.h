@@ -12,6 +12,9 @@ enum obstacle {
 	OBSTACLES,
 };
 
+/* Does the kernel pass the program to a loader of 64-bit programs, which can load our library? True if nobody knows. */
+bool obstacle_has_loader(int fd);
+
 /* Of a process that runs. */
 enum obstacle obstacle_of(__u32 pid);
 

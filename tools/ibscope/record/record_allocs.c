@@ -16,8 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define PROGRAM_HEADERS 256 /* most that are looked at */
-#define LIBRARY		"libibscope-alloc.so"
+#define LIBRARY "libibscope-alloc.so"
 
 /* Find the file that execvp() would run. Return: false if there is none. */
 static bool find_program(const char *name, char path[PATH_MAX])
@@ -31,20 +30,6 @@ static bool find_program(const char *name, char path[PATH_MAX])
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)n, dirs, n ? "/" : "", name) <
 			    PATH_MAX &&
 		    !access(path, X_OK))
-			return true;
-	}
-	return false;
-}
-
-/* Does the kernel pass it to a loader, which can load our library? */
-static bool has_loader(int fd, const Elf64_Ehdr *head)
-{
-	Elf64_Phdr p;
-
-	for (unsigned int i = 0; i < head->e_phnum && i < PROGRAM_HEADERS; i++) {
-		const off_t at = head->e_phoff + (off_t)i * head->e_phentsize;
-
-		if (pread(fd, &p, sizeof(p), at) == sizeof(p) && p.p_type == PT_INTERP)
 			return true;
 	}
 	return false;
@@ -74,7 +59,7 @@ static const char *obstacle(int fd)
 		return "is setuid or setgid or has capabilities, so that nothing is loaded into "
 		       "it; "
 		       "record as the user that it runs as";
-	if (!has_loader(fd, &head))
+	if (!obstacle_has_loader(fd))
 		return "is statically linked, so that " LIBRARY
 		       " cannot be loaded into it; link it dynamically";
 	return NULL;
