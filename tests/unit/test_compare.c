@@ -221,7 +221,10 @@ static void assert_sums(const struct compare_result *r)
 	assert_true(fabs(factors - r->quantile_change.change) < 1e-6);
 }
 
-/* The findings by row are of one name, and are far more of the change than a few of 24 equal rows would be. */
+/*
+ * Rows of this name have three quarters of what the found rows explain, and a quarter of the whole change; chance would
+ * spread it over 24 equal rows.
+ */
 static bool is_in(const struct compare_result *r, unsigned int k, const char *name)
 {
 	double in = 0, all = 0;

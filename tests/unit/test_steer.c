@@ -175,7 +175,7 @@ static double error_of_restarts(bool keeps)
 	for (int run = 0; run < 200; run++) {
 		const long long owed[STEER_KINDS] = { keeps ? llround(x.owed[0]) : 0,
 						      keeps ? llround(x.owed[1]) : 0 };
-		/* they begin with the full stratum, and end with either */
+		/* a run begins in the full stratum and can end in either one */
 		const int slices = 10 + (int)(2 * uniform(&random));
 
 		steer_begin(&x, period, owed);

@@ -271,9 +271,9 @@ class Soak(guest.Guest):
         the first. Memory by the median: 3 % and 256 KiB; cgroups in maps, of which those that end while
         there is no collector stay for a moment, by the median, and kernel objects by the greatest: a
         quarter and eight; files: two, since now and then one is open for a second; pins: none. Of different
-        lives only what is anonymous is compared: the rest is maps, as far as they were touched. So it is
-        with exporters that began at different times: some have answered once. The exporter keeps
-        the text of a scrape, which is as long as there are series: without it."""
+        lives only what is anonymous is compared: the rest is maps, as far as they were touched. In the last
+        life the exporter is judged only if it never restarted, since a new one has answered once. It keeps
+        the text of a scrape, which is as long as there are series: that is left out."""
         rows = [dict(zip(COLUMNS, map(float, x.split()))) for x in self.read('sizes').splitlines()]
         self.subtract_texts(rows)
         last_life = self.times('life')[-1] + 3

@@ -114,11 +114,11 @@ enum table_column {
 		TABLE_COLUMNS
 };
 
-/* As a column to sort by: that of table_currency(). */
+/* To sort by: the column that table_currency() chooses. */
 #define TABLE_CURRENCY ((enum table_column)(TABLE_COLUMNS + 1))
 
 /**
- * table_currency() - the column that tables rank by unless they are told otherwise
+ * table_currency() - the column by which tables rank rows by default
  * @exposed: exposed cycles of all rows together; NAN: unknown
  *
  * Exposed cycles rank rows better than miss cycles (tests/model), so it is those where they are known of all

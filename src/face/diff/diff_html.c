@@ -133,9 +133,7 @@ static void put_causes(FILE *f, const struct diff *d, const struct compare_resul
 	diff_what(d, text, sizeof(text));
 	fprintf(f,
 		"<section><div class=\"head\"><h2>Causes</h2><p>They add up to the difference, in "
-		"%s; "
-		"a grey row is no finding, of %zu changes that were tested at "
-		"once.</p></div>\n" WIDE(
+		"%s. %zu changes were tested at once; grey rows are not findings.</p></div>\n" WIDE(
 			"Causes") "<table><thead><tr>"
 				  "<th>cause</th><th "
 				  "class=\"left\">how</th><th>A</th><th>B</th><th>change</th>"
@@ -163,7 +161,8 @@ static void put_where(FILE *f, const struct diff *d, const struct compare_result
 		most = farthest(&r->row[i].change, most);
 	fputs("<section><div class=\"head\"><h2>Where</h2>", f);
 	fprintf(f,
-		"<p>%zu of %zu rows; a grey one is no finding, went away again, or only moved.</p>"
+		"<p>%zu of %zu rows. Grey rows are not findings, went away again, or only "
+		"moved.</p>"
 		"</div>\n" WIDE("Where") "<table><thead><tr>",
 		n, r->n_rows);
 	for (unsigned int k = 0; k < d->n_by; k++)

@@ -177,7 +177,7 @@ static void print_nothing(FILE *f, const struct screen *s, const struct compare_
 	screen_wrap(f, line, 0, s->width);
 }
 
-/* Why the sum is printed as it is, if it is no finding by itself. */
+/* Why the sum is printed as it is, if it is not a finding by itself. */
 static void put_doubt(const struct compare_result *r, char *line, size_t size)
 {
 	if (r->change.gone)
