@@ -35,8 +35,7 @@ struct engine_opts {
 	bool count_ops;		     /* add up the period of each sample */
 	bool strata;		     /* samples have the weights of engine_weigh() */
 	__u32 reach;		     /* of strata: 1 << enum ibs_src of samples that both take */
-
-	bool exposed; /* count exposed cycles, as in struct sampler_opts */
+	bool exposed;		     /* count exposed cycles, as in struct sampler_opts */
 	bool tlb;
 	const struct memory_range *memory; /* sorted; for IBS_BY_MEM_NODE */
 	size_t n_memory;
