@@ -52,6 +52,7 @@ class WhyFile(unittest.TestCase):
                 self.assertIn('Its data is in memory of another node', out)
                 self.assertIn('Neighbours: nobody on the same L3 is shown to slow it in 60 s\n', out)
         self.assertEqual(self.why(names=['shop.data']), self.why())     # the argument is a file
+        self.assertRegex(self.why(names=['nowhere.data'], status=1), 'cannot open .*nowhere.data: No such file')
 
     def test_unchanged(self):
         out = self.why('web')

@@ -18,10 +18,10 @@ bool why_is_file(const char *wanted)
 	const size_t n = strlen(wanted), m = sizeof(suffix) - 1;
 	struct stat st;
 
+	if (n > m && !strcmp(wanted + n - m, suffix))
+		return true;
 	/* a program in the current directory can have the name of a container */
-	if (*wanted != '/' && (n <= m || strcmp(wanted + n - m, suffix) != 0))
-		return false;
-	return !stat(wanted, &st) && S_ISREG(st.st_mode);
+	return *wanted == '/' && !stat(wanted, &st) && S_ISREG(st.st_mode);
 }
 
 bool why_is_wanted(const char *name, const char *wanted)
