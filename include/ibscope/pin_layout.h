@@ -180,7 +180,7 @@ struct ibs_meta_status {
 	__u64 governor_retry_ns; /* CLOCK_BOOTTIME of the next attempt; 0: not suspended */
 	__u64 period_asked;	 /* shortest configured period; 0: it varies */
 	__u64 budget_ppb;	 /* share of CPU time in parts of 10^9; 0: none */
-	__u64 overhead_ppb;	 /* estimated cost over about the last second, same unit */
+	__u64 overhead_ppb;	 /* estimated cost over about the last second; 0: not known yet */
 	__u64 overhead_ns;	 /* estimated CPU time of samples and collector */
 	__u64 nmi_ns;		 /* cost of a sample without the program */
 	__u32 nmi_source;	 /* enum ibs_nmi_source */

@@ -280,7 +280,9 @@ static void test_governor(void **state)
 	/* what a later collector may say, and no budget */
 	meta.status.governor_state = meta.status.governor_reason = meta.status.nmi_source = 99;
 	meta.status.budget_ppb = meta.status.period_asked = meta.status.kernel_rate = 0;
+	meta.status.overhead_ppb = 0;
 	print(METRICS_TEXT);
+	has_not("ibscope_governor_overhead_ratio");
 	has("ibscope_sampling_stopped 0");
 	has_not("state=\"stopped\"} 1");
 	has_not("ibscope_overhead_budget_ratio");

@@ -182,7 +182,7 @@
 	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN))                              \
 	X(OVERHEAD_NOW, "ibscope_governor_overhead_ratio", GAUGE, "ratio",                         \
 	  "Share of CPU time that samples and collector cost during the last second, estimated.",  \
-	  VALUE(st->overhead_ppb / 1e9))                                                           \
+	  VALUE(status_overhead(st)))                                                              \
 	X(OVERHEAD_TIME, "ibscope_overhead_seconds", COUNTER, "seconds",                           \
 	  "CPU time of interrupts, BPF program and collector, estimated.",                         \
 	  VALUE(st->overhead_ns / 1e9))                                                            \

@@ -95,6 +95,11 @@ bool status_stopped(const struct ibs_meta_status *st)
 	return st->governor_state == GOVERNOR_STATE_STOPPED;
 }
 
+double status_overhead(const struct ibs_meta_status *st)
+{
+	return st->overhead_ppb ? st->overhead_ppb / 1e9 : (double)NAN;
+}
+
 double status_bpf_ns(const struct ibs_meta_status *st)
 {
 	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
@@ -202,7 +207,10 @@ static void print_state(FILE *f, const struct reading *r)
 /* For all events; the cost of a sample is that of the first. */
 static void print_overhead(FILE *f, const struct ibs_meta_status *st)
 {
-	fprintf(f, "overhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
+	if (st->overhead_ppb)
+		fprintf(f, "overhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
+	else
+		fputs("overhead: not known yet", f);
 	if (st->budget_ppb)
 		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
 	else
@@ -401,7 +409,7 @@ static void put_governor(struct json_writer *w, const struct reading *r)
 	json_put_text(w, "state", status_governor_state(st));
 	json_put_text(w, "reason", status_governor_reason(st));
 	json_put_double(w, "budget", st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN);
-	json_put_double(w, "overhead", st->overhead_ppb / 1e9);
+	json_put_double(w, "overhead", status_overhead(st));
 	json_put_double(w, "overhead_s", st->overhead_ns / 1e9);
 	json_put_known(w, "period_asked", st->period_asked, st->period_asked);
 	json_put_u64(w, "nmi_ns", st->nmi_ns);

@@ -127,7 +127,7 @@ static int pins_read(struct top_source *source, double seconds, struct snapshot 
 				 .by = s->meta.layout.by,
 				 .period = st->period,
 				 .metric = reading_metric(&s->meta),
-				 .cost = st->overhead_ppb / 1e9 };
+				 .cost = st->overhead_ppb ? status_overhead(st) : HISTORY_NO_COST };
 	return 0;
 }
 

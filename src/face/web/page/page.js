@@ -316,7 +316,7 @@ function cost(d) {
 	if (!g)
 		return 'not measured';
 	const assumed = [g.nmi_source === 'assumed' && 'interrupts', g.bpf_source === 'assumed' && 'BPF'].filter(p => p).join(' and ');
-	return `${share(g.overhead)} now` + (g.budget ? `, budget ${share(g.budget)}` : ', not controlled') + (assumed && `, ${assumed} assumed`);
+	return (g.overhead === null ? 'not known yet' : `${share(g.overhead)} now`) + (g.budget ? `, budget ${share(g.budget)}` : ', not controlled') + (assumed && `, ${assumed} assumed`);
 }
 function drawFacts(d) {
 	const facts = [
@@ -328,7 +328,7 @@ function drawFacts(d) {
 	];
 	id('facts').replaceChildren(...facts.map(([name, value]) => html('div', {}, html('dt', {}, name), html('dd', {}, String(value)))));
 	const g = d.governor;
-	id('short').textContent = [`${count(d.cpus)} CPU${d.cpus === 1 ? '' : 's'}`, d.period && `1 sample per ${count(d.period)}`, g && `cost ${share(g.overhead)}` + (g.budget ? ` of ${share(g.budget)} allowed` : ', not controlled')]
+	id('short').textContent = [`${count(d.cpus)} CPU${d.cpus === 1 ? '' : 's'}`, d.period && `1 sample per ${count(d.period)}`, g && `cost ${g.overhead === null ? 'not known yet' : share(g.overhead)}` + (g.budget ? ` of ${share(g.budget)} allowed` : ', not controlled')]
 		.filter(p => p).join(' · ');
 }
 const ledgerText = l => `${count(l.seen)} seen = ${[[l.aggregated, 'aggregated'], [l.forwarded, 'forwarded'], ...Object.entries(l.filtered).map(([why, n]) => [n, 'filtered: ' + why]),
