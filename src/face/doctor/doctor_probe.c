@@ -123,6 +123,8 @@ static void probe_ibs(struct doctor_probes *p, const struct pmu *op, const struc
 #define ADDRESS_PERIOD 100000
 #define ADDRESS_ROUNDS 1000
 #define ADDRESS_S      0.02 /* of the loop's CPU time */
+/* Rounds times these are 50 periods: a guest's CPU time may pass without many instructions. */
+#define ADDRESS_RUNS (50 * ADDRESS_PERIOD / (17 * ADDRESS_ROUNDS))
 
 static void add_address(void *ctx, const void *raw, size_t bytes)
 {
@@ -150,7 +152,7 @@ static void probe_addresses(struct doctor_probes *p, const struct cpu_info *cpu)
 	if (!cpulist_bind(p->cpu, &ignored) &&
 	    !own_samples_open(cpu, EVENT_DEFAULT, ADDRESS_PERIOD, p->cpu, &own, &ignored)) {
 		if (!own_samples_start(own, &ignored))
-			while (thread_cpu_s() < end)
+			for (int i = 0; i < ADDRESS_RUNS || thread_cpu_s() < end; i++)
 				loop_stores.run(line, ADDRESS_ROUNDS);
 		own_samples_stop(own, add_address, p);
 		own_samples_close(own);
