@@ -145,7 +145,7 @@ def check_diff(g, name):
 
 def scenarios(g):
     """In vmtest.py."""
-    neighbours(g, 1, 4, 26)
+    neighbours(g, 1, 4, 46)
     diffs(g, ['nothing', 'both'])
 
 

@@ -253,15 +253,22 @@ def read_log(path, kind=Sample):
     return sorted(lines, key=lambda s: s.virtual_ns)
 
 
-def runs(samples, pause=100000000):
+FEW = 10    # samples
+
+
+def runs(samples, periods=(), pause=100000000):
     """{period: samples}: the runs of a profiler, each with its own period and a pause (in ns)
     before it. MaxCnt tells the period, but not of every sample: when the kernel stops and starts
-    an event, it is what was left."""
-    found, part = collections.defaultdict(list), []
+    an event, it is what was left. Where a host is busy there may be pauses within a run, too: a FEW
+    samples behind one of which none has any of the `periods` belong to the run before."""
+    found, part, last = collections.defaultdict(list), [], None
     for s, following in zip(samples, samples[1:] + [None]):
         part.append(s)
         if not following or following.virtual_ns - s.virtual_ns > pause:
-            found[collections.Counter(x.maxcnt for x in part).most_common(1)[0][0]] += part
+            known = [x.maxcnt for x in part if x.maxcnt in periods]
+            if known or len(part) >= FEW or last is None or not periods:
+                last = collections.Counter(known or [x.maxcnt for x in part]).most_common(1)[0][0]
+            found[last] += part
             part = []
     return found
 

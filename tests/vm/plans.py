@@ -106,9 +106,9 @@ serve() {       # NAME PERIOD OPTION: the cgroup of a collector is another one a
 serve served %d; serve served-off %d "--plan off"''' % tuple(periods))
     for name, period, plan in ('served', periods[0], bound), ('served-off', periods[1], False):
         guest.check(name + ': another cgroup while sampling', check_served, guest, name, period, plan)
-    guest.hist('hotplug', '--cgroup /a', window='0.5 10', unseen='any', all=True, **a, meanwhile='''
+    guest.hist('hotplug', '--cgroup /a', window='0.5', unseen='any', all=True, **a, meanwhile='''
 C=/sys/devices/system/cpu/cpu3/online
-sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(guest))
+sleep 1; echo 0 > $C; sleep 1; echo 1 > $C; sleep 1.5; kill -INT $(pidof ibscope)''', also=lambda *_: check_hotplug(guest))
 
     far = dict(event='ibs_op/cnt_ctl=1/', about=20000, window='2 1', by=('cpu', 'src'))
     guest.hist('far', PLAN + '--src ' + ','.join(FAR), unseen='any', all=True,

@@ -356,8 +356,8 @@ def scenario(g, steps, about=20000):
     period, cpu = g.new_period(about), g.smp - 1
     g.do('''sharing /dev/null 999999999 & B=$!
 c=/sys/devices/system/cpu/cpu%d/online; echo 0 > $c
-run c2c-hotplug ibscope c2c --live -a --json --top 1 -c %d 0.3 5 & H=$!
-sampling c2c-hotplug; sleep 0.4; echo 1 > $c; wait $H; kill $B; wait $B''' % (cpu, period))
+run c2c-hotplug ibscope c2c --live -a --json --top 1 -c %d 0.3 & H=$!
+sampling c2c-hotplug; sleep 0.4; echo 1 > $c; sleep 1; kill -INT $(pidof ibscope); wait $H; kill $B; wait $B''' % (cpu, period))
     g.check('c2c-hotplug: a CPU that comes online feeds; every sample is in one table', check_hotplug, g, 'c2c-hotplug', period)
     period = g.new_period(about)
     g.do('''D=/sys/fs/bpf/lines
