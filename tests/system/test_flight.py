@@ -202,6 +202,7 @@ class Flight(unittest.TestCase):
                            '--flight-on', key + 'samples > 1000G', '--flight-on', 'samples_lost > 1000G')
         if path:
             self.addCleanup(path.remove)
+        until(lambda: os.path.isdir(dir))
         self.assertEqual(stat.S_IMODE(os.stat(dir).st_mode), 0o700)
         for n in 1, 2:
             began = time.monotonic()
