@@ -145,7 +145,7 @@ def check_diff(g, name):
 
 def scenarios(g):
     """In vmtest.py."""
-    neighbours(g, 1, 4, 46)
+    neighbours(g, 1, 4, 36)
     diffs(g, ['nothing', 'both'])
 
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define RATE_EVERY_S	 10
+#define OVERHEAD_S	 0.9 /* the least time that an overhead is of */
 #define ALLOWANCE	 0.8 /* of the CPU time per sample that the kernel allows */
 #define SIM_MAX_PERIOD	 (1ULL << 30)
 #define RSS_BESIDES_MAPS (64ULL << 20)
@@ -223,8 +224,8 @@ int budget_open(struct collector *c, struct err *err)
 					RSS_BESIDES_MAPS;
 	c->max_rate = read_sysctl("perf_event_max_sample_rate");
 	c->cost_before_ns = c->event[0].status.overhead_ns;
-	c->reported_ns = 0;
-	c->reported_s = now_s();
+	c->costed_ns = 0;
+	c->costed_s = c->reported_s = now_s();
 	c->next_rate_s = c->reported_s + RATE_EVERY_S;
 	for_each_event (e, c)
 		ret = ret ?: open_governor(e, err);
@@ -387,6 +388,22 @@ static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
 	governor_step(b->governor, &in, d);
 }
 
+/* From a step of the governor to one about a second later: statuses may come between two of them. */
+static void note_overhead(struct collector *c)
+{
+	struct ibs_meta_status *st = &c->event[0].status;
+	const double now = now_s(), passed = now - c->costed_s;
+	__u64 cost_ns = 0;
+
+	if (passed < OVERHEAD_S)
+		return;
+	for_each_event (e, c)
+		cost_ns += e->budget.cost_ns;
+	st->overhead_ppb = (cost_ns - c->costed_ns) / passed / (st->cpus ? st->cpus : 1);
+	c->costed_ns = cost_ns;
+	c->costed_s = now;
+}
+
 int budget_step(struct collector *c, struct err *err)
 {
 	__u64 cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), other_ns = work_of_others(c);
@@ -400,6 +417,7 @@ int budget_step(struct collector *c, struct err *err)
 		ret = ret ?: act(e, &d, err);
 		next_s = fmin(next_s, d.next_s);
 	}
+	note_overhead(c);
 	c->next_step_s = now_s() + next_s;
 	if (fabs(c->next_step_s - c->next_tick_s) < next_s / 2)
 		c->next_step_s = c->next_tick_s; /* one wakeup serves both */
@@ -457,11 +475,8 @@ void budget_status(struct collector *c, double now_s)
 		event_status(e, now_s, passed > 0.1 ? passed : 0);
 		cost_ns += e->budget.cost_ns;
 	}
-	if (passed > 0.1) {
-		st->overhead_ppb = (cost_ns - c->reported_ns) / passed / (st->cpus ? st->cpus : 1);
-		c->reported_ns = cost_ns;
+	if (passed > 0.1)
 		c->reported_s = now_s;
-	}
 	st->budget_ppb = c->set.max_overhead * 1e9;
 	st->overhead_ns = c->cost_before_ns + cost_ns;
 	st->kernel_rate = c->max_rate;
