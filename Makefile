@@ -7,6 +7,7 @@
 #   make model        errors of exposed cycles, by stream, on CORES modelled cores of OPS ops
 #   make neighbours   noisy neighbours named rightly and wrongly, over STREAMS (100) and quiet HOURS (24) [SEED=1, WINDOWS=1 a second]
 #   make strata       bias, coverage and width of intervals of strata, over WINDOWS (10000) simulated ones
+#   make strata-split  the same widths for other splits of the time between strata
 #   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make bench-neighbours  what judging neighbours costs a collector of CONTAINERS (200), over SECONDS (60)
 #   make bench-offline  commands that read a recording of SAMPLES (2000000), beside perf, medians of RUNS (3)
@@ -102,7 +103,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-allocations vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests benches model neighbours strata strata-split deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-allocations vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so $(O)/libibscope-alloc.so
 
@@ -248,6 +249,11 @@ neighbours: deps
 strata: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/strata_errors
 	$(Q)$(O)/tests/unit/strata_errors $(or $(WINDOWS),10000) $(SEED)
+
+# A minute: the same for other splits of the time between strata, and what the best one would gain.
+strata-split: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/tests/unit/strata_split
+	$(Q)$(O)/tests/unit/strata_split $(or $(WINDOWS),2000) $(SEED)
 
 vmtest: deps
 	$(Q)tools/deps.sh test

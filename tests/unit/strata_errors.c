@@ -13,7 +13,7 @@
 
 static const char *const loads[SIM_LOADS] = { "steady", "other load every 100 ms",
 					      "100 ms on, 100 ms off", "phases of seconds" };
-static const char *const kinds[SIM_KINDS] = { "DRAM", "L3 hits" };
+static const char *const rows[SIM_ROWS] = { "DRAM", "L3 hits", "both" };
 
 int main(int argc, char **argv)
 {
@@ -28,14 +28,14 @@ int main(int argc, char **argv)
 		struct sim s = { .state = seed * SIM_LOADS + load,
 				 .load = load,
 				 .mean_s = argc > 3 ? strtod(argv[3], NULL) : 0 };
-		struct sim_score score[SIM_KINDS];
+		struct sim_score score[SIM_ROWS];
 
 		sim_score(&s, windows, score);
-		for (int kind = 0; kind < SIM_KINDS; kind++) {
-			const struct sim_score *c = &score[kind];
+		for (int row = 0; row < SIM_ROWS; row++) {
+			const struct sim_score *c = &score[row];
 
 			printf("%-24s %-8s %6.2f%% %6.1f%% %7.2f%% %6.3f %7.3f %11.3f\n",
-			       loads[load], kinds[kind], 100 * c->bias / c->n,
+			       loads[load], rows[row], 100 * c->bias / c->n,
 			       100 * sqrt(c->error / c->n), 100.0 * c->covered / c->n,
 			       c->half / c->one_half, sqrt(c->error / c->one_error),
 			       c->interrupts / c->n);

@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum sim_load { SIM_STEADY, SIM_STEPS, SIM_BEAT, SIM_BURSTS, SIM_LOADS };
-enum sim_kind { SIM_DRAM, SIM_L3, SIM_KINDS };
+/* SIM_ALL: the sum of both, as of a container */
+enum sim_kind { SIM_DRAM, SIM_L3, SIM_KINDS, SIM_ALL = SIM_KINDS, SIM_ROWS };
 
 #define SIM_WINDOW_S 10.0
 #define SIM_STEP_S   0.1
@@ -32,16 +33,22 @@ struct sim {
 	enum sim_load load;
 	double rate[SIM_STEPS_N][SIM_KINDS]; /* samples per tag */
 	double mean_s;			     /* of slices; 0: as for this window */
+	double full_share;		     /* of the time; 0: STRATA_FULL_SHARE */
+	double part[SIM_KINDS];		     /* of ops; 0: sim_part */
 };
 
 struct sim_result {
-	double truth[SIM_KINDS]; /* miss cycles of the container in the window */
-	double estimate[SIM_KINDS], low[SIM_KINDS], high[SIM_KINDS];
-	double one[SIM_KINDS],
-		one_half[SIM_KINDS]; /* of one event: estimate, half of its interval */
-	double interrupts;	     /* compared with one event */
+	double truth[SIM_ROWS]; /* miss cycles of the container in the window */
+	double estimate[SIM_ROWS], low[SIM_ROWS], high[SIM_ROWS];
+	double one[SIM_ROWS], one_half[SIM_ROWS]; /* of one event: estimate, half of its interval */
+	double interrupts;			  /* compared with one event */
 	bool known;
 };
+
+static inline double sim_part_of(const struct sim *s, enum sim_kind kind)
+{
+	return s->part[kind] > 0 ? s->part[kind] : sim_part[kind];
+}
 
 static inline double sim_random(struct sim *s)
 {
@@ -95,8 +102,8 @@ static inline void sim_set_rates(struct sim *s)
 		default:
 			break;
 		}
-		s->rate[i][SIM_DRAM] = share * miss * sim_part[SIM_DRAM];
-		s->rate[i][SIM_L3] = share * sim_part[SIM_L3];
+		s->rate[i][SIM_DRAM] = share * miss * sim_part_of(s, SIM_DRAM);
+		s->rate[i][SIM_L3] = share * sim_part_of(s, SIM_L3);
 	}
 }
 
@@ -128,18 +135,27 @@ static inline void sim_weigh(const struct strata_design *d, enum sim_kind kind,
 		s->square[of] *= weight[of] * weight[of];
 }
 
+/* The length of a slice; a split that differs from the product's stretches one kind and shortens the other. */
+static inline double sim_slice_s(struct sim *s, enum stratum of)
+{
+	const double full = s->full_share > 0 ? s->full_share : STRATA_FULL_SHARE;
+	const double mean_s = s->mean_s > 0 ? s->mean_s : strata_slice_s(SIM_WINDOW_S);
+
+	return strata_next_s(of, mean_s, sim_random(s)) *
+	       (of == STRATUM_FULL ? full / STRATA_FULL_SHARE
+				   : (1 - full) / (1 - STRATA_FULL_SHARE));
+}
+
 /* Sample the window in slices. */
 static inline void sim_strata(struct sim *s, struct strata_design *d,
 			      struct strata_sum sum[SIM_KINDS], struct sim_result *r)
 {
-	const double mean_s = s->mean_s > 0 ? s->mean_s : strata_slice_s(SIM_WINDOW_S);
 	/* the machine misses as often as the container does on average */
-	const double ratio = 1e6 / strata_period(1000000, sim_part[SIM_DRAM]);
+	const double ratio = 1e6 / strata_period(1000000, sim_part_of(s, SIM_DRAM));
 	enum stratum of = sim_random(s) < 0.5;
 
 	for (double from = 0; from < SIM_WINDOW_S; of = !of) {
-		const double to =
-			fmin(from + strata_next_s(of, mean_s, sim_random(s)), SIM_WINDOW_S);
+		const double to = fmin(from + sim_slice_s(s, of), SIM_WINDOW_S);
 		const double tags_s = SIM_TAGS_S * (of == STRATUM_MISS ? ratio : 1);
 		unsigned int into[STRATA_SLICES];
 
@@ -158,7 +174,7 @@ static inline void sim_strata(struct sim *s, struct strata_design *d,
 			sum[kind].part[d->n] = (float)part;
 		}
 		r->interrupts +=
-			d->slice[d->n++].tags * (of == STRATUM_FULL ? 1 : sim_part[SIM_DRAM]);
+			d->slice[d->n++].tags * (of == STRATUM_FULL ? 1 : sim_part_of(s, SIM_DRAM));
 		from = to;
 	}
 	r->interrupts /= SIM_TAGS_S * SIM_WINDOW_S;
@@ -168,7 +184,8 @@ static inline void sim_strata(struct sim *s, struct strata_design *d,
 static inline void sim_window(struct sim *s, struct sim_result *r)
 {
 	struct strata_design d = {};
-	struct strata_sum sum[SIM_KINDS] = {};
+	struct strata_sum sum[SIM_ROWS] = {};
+	double squares = 0;
 
 	memset(r, 0, sizeof(*r));
 	sim_set_rates(s);
@@ -184,10 +201,17 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 		sim_sample(s, kind, 0, SIM_WINDOW_S, SIM_TAGS_S, &one, &square);
 		r->one[kind] = one * each;
 		r->one_half[kind] = 1.96 * sqrt(square) * each;
+		squares += square;
 		sim_weigh(&d, kind, &sum[kind]);
+		strata_add(&sum[SIM_ALL], &sum[kind]);
+		r->truth[SIM_ALL] += r->truth[kind];
+		r->one[SIM_ALL] += r->one[kind];
+	}
+	r->one_half[SIM_ALL] = 1.96 * sqrt(squares) * SIM_OPS_S / SIM_TAGS_S;
+	for (int row = 0; row < SIM_ROWS; row++) {
 		for (unsigned int k = 0; k < d.n; k++)
-			r->estimate[kind] += sum[kind].part[k];
-		r->known &= strata_interval(&d, &sum[kind], &r->low[kind], &r->high[kind]);
+			r->estimate[row] += sum[row].part[k];
+		r->known &= strata_interval(&d, &sum[row], &r->low[row], &r->high[row]);
 	}
 }
 
@@ -197,26 +221,26 @@ struct sim_score {
 	double bias, error, one_error, half, one_half, interrupts; /* sums; relative to the truth */
 };
 
-static inline void sim_score(struct sim *s, unsigned int windows, struct sim_score score[SIM_KINDS])
+static inline void sim_score(struct sim *s, unsigned int windows, struct sim_score score[SIM_ROWS])
 {
 	struct sim_result r;
 
-	memset(score, 0, SIM_KINDS * sizeof(*score));
+	memset(score, 0, SIM_ROWS * sizeof(*score));
 	for (unsigned int i = 0; i < windows; i++) {
 		sim_window(s, &r);
-		for (int kind = 0; kind < SIM_KINDS; kind++) {
-			struct sim_score *c = &score[kind];
-			const double t = r.truth[kind], off = r.estimate[kind] / t - 1;
-			const double one_off = r.one[kind] / t - 1;
+		for (int row = 0; row < SIM_ROWS; row++) {
+			struct sim_score *c = &score[row];
+			const double t = r.truth[row], off = r.estimate[row] / t - 1;
+			const double one_off = r.one[row] / t - 1;
 
 			c->n++;
 			c->unknown += !r.known;
-			c->covered += r.known && r.low[kind] <= t && t <= r.high[kind];
+			c->covered += r.known && r.low[row] <= t && t <= r.high[row];
 			c->bias += off;
 			c->error += off * off;
 			c->one_error += one_off * one_off;
-			c->half += (r.high[kind] - r.low[kind]) / 2 / t;
-			c->one_half += r.one_half[kind] / t;
+			c->half += (r.high[row] - r.low[row]) / 2 / t;
+			c->one_half += r.one_half[row] / t;
 			c->interrupts += r.interrupts;
 		}
 	}

@@ -101,7 +101,7 @@ static void schedule(void **state)
 static void simulated(void **state)
 {
 	struct sim s = { .state = 1 };
-	struct sim_score score[SIM_KINDS];
+	struct sim_score score[SIM_ROWS];
 	const struct sim_score *dram = &score[SIM_DRAM], *l3 = &score[SIM_L3];
 
 	(void)state;
@@ -120,11 +120,45 @@ static void simulated(void **state)
 	assert_true(fabs(dram->bias / dram->n) < 0.01);
 }
 
+static struct sim_score *split(enum sim_load load, double dram, double l3, double full_share)
+{
+	static struct sim_score score[SIM_ROWS];
+	struct sim s = { .state = 1, .load = load, .full_share = full_share, .part = { dram, l3 } };
+
+	sim_score(&s, 400, score);
+	return score;
+}
+
+static double width(double full_share, enum sim_kind row)
+{
+	const struct sim_score *c = &split(SIM_STEADY, 0, 0, full_share)[row];
+
+	return c->half / c->one_half;
+}
+
+/* The split is where both intervals are as narrow as promised; make strata-split looks at more loads. */
+static void splits(void **state)
+{
+	static const double least = STRATA_FULL_LEAST, most = STRATA_FULL_MOST;
+	static const double dram[] = { 0.0005, 0.02, 0.1 };
+
+	(void)state;
+	assert_true(width(least, SIM_L3) < 1.5 && width(least - 0.05, SIM_L3) > 1.5);
+	assert_true(width(most, SIM_DRAM) < 0.25 && width(most + 0.05, SIM_DRAM) > 0.25);
+	for (int i = 0; i < 6; i++) {
+		const enum sim_load load = i % 2 ? SIM_STEPS : SIM_STEADY;
+		const double now = split(load, dram[i / 2], 0.028, 0)[SIM_ALL].half;
+
+		assert_true(split(load, dram[i / 2], 0.028, least)[SIM_ALL].half > 0.88 * now);
+		assert_true(split(load, dram[i / 2], 0.028, most)[SIM_ALL].half > 0.88 * now);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights),  cmocka_unit_test(interval),	 cmocka_unit_test(merged),
-		cmocka_unit_test(schedule), cmocka_unit_test(simulated),
+		cmocka_unit_test(schedule), cmocka_unit_test(simulated), cmocka_unit_test(splits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/choice.h"
 #include "base/json_writer.h"
 #include "base/screen.h"
+#include "strata/strata.h"
 
 #include <limits.h>
 
@@ -430,8 +431,10 @@ static void print_strata(FILE *f, const struct plan *p, const struct plan_contex
 	event_print(&spec, event, sizeof(event));
 	if (p->strata)
 		snprintf(text, sizeof(text),
-			 "this event samples all ops, and alternates with %s at a shorter period",
-			 event);
+			 "this event samples all ops for %.0f %% of the time, and alternates with "
+			 "%s at a "
+			 "shorter period",
+			 100 * STRATA_FULL_SHARE, event);
 	else
 		snprintf(text, sizeof(text), "no: %s", p->no_strata);
 	snprintf(title, sizeof(title), "%-*s", INDENT, "--strata");

@@ -122,8 +122,29 @@ double strata_spread_end(struct strata_spread *s);
 
 /* --- the schedule --- */
 
-/* Share of the time for the full stratum. */
+/*
+ * Share f of the time for the full stratum. The miss stratum has the rest, at R times the rate of tags.
+ *
+ * Let m be the mean of the squared latencies of a tag, for ops that pass the filter, and c that for the others. Full slices
+ * sample both, miss slices only the former, and samples of a kind have the same weight in both. So the variance of a
+ * sum of both, of a steady load, is proportional to
+ *
+ *	c / f + m / (f + (1 - f) R),	which is least at	f = R / (R - 1 + sqrt((R - 1) m / c)).
+ *
+ * A load that changes adds variance between slices, in proportion to (1 - f) / f for c and to f / (1 - f) for m.
+ *
+ * The split is fixed, because what one stratum gains the other one loses. The interval of miss cycles from memory becomes
+ * the narrower the less time the full stratum has, whatever the load: those of caches bound it. Compared with one
+ * event, an interval of hits in the L3 is at most 1.5 times as wide from 50 % on, and one of memory at most a quarter as
+ * wide up to 65 %. Between these, the interval of all miss cycles of a container is at most 12 % narrower with the best
+ * split, were that known in advance, than with this one, and 1 % where one in fifty ops comes from memory. Beyond
+ * these, it is up to 62 % narrower, of loads that change every 100 ms, and that of hits in the L3 is 2.8 times as wide as
+ * now. `make strata-split` prints this.
+ */
 #define STRATA_FULL_SHARE 0.55
+/* Bounds of the split, by the widths above. */
+#define STRATA_FULL_LEAST 0.50
+#define STRATA_FULL_MOST  0.65
 
 /* Mean length of a slice, in seconds, for windows of @interval_s; 0: without end. */
 double strata_slice_s(double interval_s);

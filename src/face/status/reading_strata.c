@@ -23,8 +23,11 @@ void strata_status_print(FILE *f, const struct ibs_strata *s)
 {
 	if (!s->used)
 		return;
-	fprintf(f, "strata: %s; ops beyond the L3 as many as in %s samples of all ops\n",
-		s->on ? "sampled by turns" : "not sampled now",
+	fprintf(f,
+		"strata: %s, %.0f %% of the time for the full one; ops beyond the L3 as many as in "
+		"%s "
+		"samples of all ops\n",
+		s->on ? "sampled by turns" : "not sampled now", 100 * STRATA_FULL_SHARE,
 		TEXT_COUNT(strata_effective_samples(s)));
 	for (enum stratum of = 0; of < STRATUM_N; of++) {
 		const struct ibs_stratum *one = &s->of[of];
@@ -44,6 +47,7 @@ void strata_status_put(struct json_writer *w, const struct ibs_strata *s)
 		return;
 	json_begin_object(w, "strata");
 	json_put_bool(w, "on", s->on);
+	json_put_double(w, "full_share", STRATA_FULL_SHARE);
 	json_put_u64(w, "effective_samples", strata_effective_samples(s));
 	for (enum stratum of = 0; of < STRATUM_N; of++) {
 		const struct ibs_stratum *one = &s->of[of];
