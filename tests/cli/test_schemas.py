@@ -57,7 +57,7 @@ OTHERS = [
     ('diff', 'diff', '@shop', '@shop'), ('diff', 'diff', '--per', 'access', '--by', 'container,symbol', '@known', '@open'),
     ('diff', 'diff', '--per', 'second', '@counts', '@others'), ('diff', 'diff', '--a', 'op == load', '--b', 'op == load', '@shop'),
     ('annotate', 'annotate', 'annotated', '-i', '@namesakes'), ('report', 'report', '--by', 'symbol', '--no-demangle', '@inlined'),
-    ('annotate', 'annotate', '@shop'), ('report', 'report', '--by', 'caller,stack', '@shop'),
+    ('annotate', 'annotate', '@shop'), ('report', 'report', '--by', 'caller,stack', '@shop'), ('diff', 'why', '-i', '@shop', 'postgres'), ('diff', 'why', '-i', '@known', 'web'),
     ('report', 'report', '--by', 'allocation,src', '@heap'), ('neighbours', 'neighbours', '@coupled'),
     ('report', 'report', '--by', 'symbol,type,field,field_offset,field_size', '@annotated'),
     ('explain', 'hist', '--explain', '--min-lat', '100', '-p', '1', '--cgroup', '/'), ('explain', 'hist', '--explain', '--src', 'dram'), ('explain', 'hist', '--explain', '--strata', 'auto'),

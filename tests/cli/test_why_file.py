@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """ibscope why FILE: of recordings in which one thing changes at a known time, and of files that are none."""
+import collections
+import csv
+import io
 import json
 import os
 import re
@@ -24,7 +27,8 @@ class WhyFile(unittest.TestCase):
         cls.addClassCleanup(d.cleanup)
         cls.dir = d.name
         for name, args in (('shop.data', ('make_shop', 60000)), ('coupled.data', ('make_neighbours', 'coupled', 1)),
-                           ('quiet.data', ('make_neighbours', 'quiet', 1)), ('few.data', ('make_shop', 100)), ('fetch.data', ('make_recording', 300, 'only-fetch'))):
+                           ('quiet.data', ('make_neighbours', 'quiet', 1)), ('few.data', ('make_shop', 100)), ('fetch.data', ('make_recording', 300, 'only-fetch')),
+                           ('lines.data', ('make_lines', 'known')), ('nodes.data', ('make_lines', 'numa', 20000, 2))):
             program, *rest = map(str, args)
             subprocess.run([os.path.join(UNIT, program), cls.path(name), *rest], check=True)
 
@@ -84,6 +88,103 @@ class WhyFile(unittest.TestCase):
         # the same samples as two selections of report have
         p = run('report', self.path('shop.data'), '--container', 'postgres', '--by', 'container', '--json')
         self.assertEqual(d['a']['samples'] + d['b']['samples'], sum(r['samples'] for r in json.loads(p.stdout)['rows']))
+
+    def now(self, name, pid):
+        """The samples of a process that are "now"."""
+        rows = list(csv.DictReader(io.StringIO(run('dump', '--csv', self.path(name)).stdout)))
+        first, last = (f(int(r['time_ns']) for r in rows) for f in (min, max))
+        begin = last - int(min(30, (last - first) / 1e9 / 2) * 1e9)
+        return [r for r in rows if int(r['time_ns']) >= begin and r['pid'] == pid and '1' in (r['ld_op'], r['st_op'])]
+
+    def with_warning(self, *args):
+        """Data has names only where maps of data were recorded, as not by make_lines."""
+        p = run('why', *args, env=ROUTE)
+        self.assertEqual((p.returncode, p.stderr.count('\n'), 'maps of code only' in p.stderr), (0, 1, True), p.stderr)
+        return p.stdout
+
+    def test_hot_line(self):
+        hitm = collections.Counter()
+        for r in self.now('lines.data', '100'):
+            if r['cache_hit_st'] == '0' and r['dc_miss_lat']:    # of another cache, also on the same L3
+                hitm[int(r['dc_phys_ad'], 16) & ~63 if r['dc_phys_ad'] else None] += int(r['dc_miss_lat'])
+        [(line, most), _] = hitm.most_common(2)
+        share = most / sum(hitm.values())
+        file = self.path('lines.data')
+        out = self.with_warning('-i', file, 'web')
+        self.assertIn(f' Falsely shared line 0x{line:x}: [unmapped], bytes 0 and 32, by take_lock; {100 * share:.1f}% of HITM ', ' '.join(out.split()))
+        self.assertNotIn('Remote memory', out)
+        self.assertLessEqual(len(out.splitlines()), 16, out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
+        d = json.loads(self.with_warning('-i', file, 'web', '--json'))
+        if schemas.jsonschema:
+            schemas.Schemas().check('diff', d)
+        self.assertIsNone(d['remote_memory'])
+        got = d['hot_line']
+        self.assertAlmostEqual(got.pop('share'), share, places=6)
+        self.assertTrue(.05 <= got.pop('miss_cycles_share') <= share)
+        self.assertEqual(got, {'line': hex(line), 'verdict': 'true and false sharing', 'likely': False, 'name': '[unmapped], bytes 0 and 32',
+                               'function': 'take_lock', 'share_of': 'hitm'})
+        # what c2c says of the whole recording
+        p = run('c2c', '--container', 'web', '--json', file)
+        self.assertEqual(max(json.loads(p.stdout)['lines'], key=lambda x: x['miss_cycles'] if 'sharing' in x['verdict'] else 0)['line'], hex(line))
+        # a recording that cannot say who shares a line, and one whose processor does not report states
+        for how, want in ('ibs_op/cnt_ctl=1,l3missonly=1/', ''), ('zen3', 'Probably falsely shared line 0x'):
+            with self.subTest(how):
+                subprocess.run([os.path.join(UNIT, 'make_lines'), self.path('other.data'), 'known', how], check=True)
+                p = run('why', self.path('other.data'), env=ROUTE)
+                self.assertEqual((p.returncode, 'shared line' in p.stdout, want in p.stdout), (0, bool(want), True), p.stdout + p.stderr)
+
+    def price(self, samples):
+        """(price, that of the dearest pair, the pair, share of accesses to other nodes): what numa prints"""
+        gib, phys = 1 << 30, 1 << 32
+        local, remote, other, cycles = collections.defaultdict(list), [], 0, 0
+        for r in samples:
+            at = int(r['dc_phys_ad'] or '0', 16)
+            node = int(r['cpu']) // 24
+            mem = next((n for n, start in ((0, phys), (1, phys + gib), (2, phys + 4 * gib)) if start <= at < start + gib), None)
+            other += mem not in (None, node)
+            if not r['dc_miss_lat']:
+                continue
+            cycles += int(r['dc_miss_lat'])
+            level = r['src'].replace('remote-', '')
+            if level not in ('dram', 'pmem', 'cxl'):
+                continue
+            if mem == node or (mem is None and level == r['src']):
+                local[node, level].append(int(r['dc_miss_lat']))
+            else:
+                remote.append(((node, mem), (node, level), int(r['dc_miss_lat'])))
+        pairs = collections.Counter()
+        for pair, at, lat in remote:
+            pairs[pair] += lat - sum(local[at]) / len(local[at])
+        [(worst, most), _] = pairs.most_common(2)
+        return sum(pairs.values()) / cycles, most / cycles, worst, other / len(samples)
+
+    def test_remote_memory(self):
+        found = 0
+        for name, pid in ('web', '100'), ('db', '101'), ('batch', '102'):
+            with self.subTest(name):
+                total, most, (node, mem), other = self.price(self.now('nodes.data', pid))
+                d = json.loads(self.why(name, '--json', names=['-i', 'nodes.data']))
+                out = self.why(name, names=['-i', 'nodes.data'])
+                self.assertIsNone(d['hot_line'])
+                self.assertNotIn('shared line', out)
+                if total < .05:
+                    self.assertIsNone(d['remote_memory'])
+                    self.assertNotIn('Remote memory', out)
+                    continue
+                found += 1
+                if schemas.jsonschema:
+                    schemas.Schemas().check('diff', d)
+                got = d['remote_memory']
+                for key, want in ('price_share', total), ('pair_share', most), ('accesses_share', other):
+                    self.assertAlmostEqual(got[key], want, places=5)
+                self.assertEqual((got['node'], got['mem_node']), (str(node), None if mem is None else str(mem)))
+                self.assertIn(f'\nRemote memory: {100 * other:.1f}% of accesses, costs {100 * total:.1f}% of miss cycles '
+                              f'(node {node}{"" if mem is None else f" to {mem}"}: {100 * most:.1f}%)\n', out)
+        self.assertTrue(found)
+        # without ranges of memory, the processor says what was remote
+        self.assertRegex(self.why('postgres'), r'\nRemote memory: costs 2\d\.\d% of miss cycles \(node 2: 2\d\.\d%\)\n')
+        self.assertNotIn('Remote memory', self.why('web'))
 
     def test_refused(self):
         for args, want in ((['wbe'], "has no samples of 'wbe'; did you mean 'web'?"), ([''], "has no samples of ''"),

@@ -7,6 +7,7 @@
 #include "diff/diff.h"
 #include "neighbours/neighbours.h"
 
+struct json_writer;
 struct screen;
 
 /* Now, by the counters of a collector. Zero: not given. */
@@ -66,9 +67,11 @@ void why_format_sampled(double sampled_s, double age_s, char buf[WHY_SAMPLED]);
 /* The name of a container, as tables have it. */
 void why_put_name(const char *name);
 
-/* Print the comparison, whose selections are the name and what each side is. */
+struct why_places;
+
+/* Print the comparison, whose selections are the name and what each side is. @places: NULL: unknown */
 void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
-		  const char *name, const char *a, const char *b);
+		  const char *name, const char *a, const char *b, struct why_places *places);
 
 /* The row with the largest part in a finding. */
 void why_put_where(const struct diff *d, const struct compare_result *r);
@@ -76,6 +79,21 @@ void why_put_where(const struct diff *d, const struct compare_result *r);
 /* Who slows @victim, a number of @names. @more: what would give enough windows */
 void why_put_neighbours(struct neighbours *n, __u32 victim, const struct intern *names,
 			const char *more);
+
+/* Where the data of a container is, by the samples of a recording that are "now": its hottest line, and memory of other nodes. */
+struct why_places *why_places_new(const struct recorded *in);
+void why_places_free(struct why_places *p); /* accepts NULL */
+/* @places: struct why_places; a sample for diff_split.now */
+void why_places_add(void *places, const struct trace_event *ev);
+/* Name what stands out, after the last sample and before @in is closed. */
+void why_places_finish(struct why_places *p, const struct recorded *in, const struct screen *s);
+/* A line each for what stands out. */
+void why_places_put(const struct why_places *p, const struct screen *s);
+/* @places: struct why_places; the same as members of an object, null for what does not stand out */
+void why_places_put_json(void *places, struct json_writer *w);
+/* Does a shared line, or memory of other nodes, stand out? */
+bool why_places_line(const struct why_places *p);
+bool why_places_remote(const struct why_places *p);
 
 /* The largest cause of more waiting; NULL: none */
 const struct compare_term *why_worst(const struct compare_result *r);

@@ -103,9 +103,12 @@ void why_put_neighbours(struct neighbours *n, __u32 victim, const struct intern 
 }
 
 void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,
-		  const char *name, const char *a, const char *b)
+		  const char *name, const char *a, const char *b, struct why_places *places)
 {
-	const struct diff_print p = { .screen = s, .format = FORMAT_JSON };
+	const struct diff_print p = { .screen = s,
+				      .format = FORMAT_JSON,
+				      .more = places ? why_places_put_json : NULL,
+				      .ctx = places };
 	char *said[COMPARE_SIDES] = { xasprintf("%s %s", name, a), xasprintf("%s %s", name, b) };
 
 	for (int side = 0; side < COMPARE_SIDES; side++)

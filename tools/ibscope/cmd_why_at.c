@@ -335,7 +335,7 @@ static void put_json(struct moment *m)
 	why_stamp(m->of->at_s, stamp);
 	before = xasprintf("before %s", stamp);
 	from = xasprintf("from %s", stamp);
-	why_put_json(&m->screen, &m->own, &m->of_own, m->name, before, from);
+	why_put_json(&m->screen, &m->own, &m->of_own, m->name, before, from, NULL);
 	free(before);
 	free(from);
 }

@@ -26,6 +26,7 @@ struct of_file {
 	struct diff all, own;
 	struct compare_result of_all, of_own;
 	const struct compare_where *row; /* of_all's, of the container */
+	struct why_places *places;	 /* of the container; NULL: not read yet */
 	struct neighbours *neighbours;	 /* NULL: complexes are unknown */
 	struct intern names;
 	struct screen screen;
@@ -39,7 +40,11 @@ typedef int reader(struct of_file *f, struct recorded *in, struct err *err);
 
 static int read_file(struct of_file *f, bool names, bool symbols, reader *read, struct err *err)
 {
-	struct recorded in = { .input = { .file = f->of->file } };
+	/* symbols are of code and of data; what data is needed of is only known at the end */
+	struct recorded in = { .input = { .file = f->of->file },
+			       .heap = symbols,
+			       .places = symbols,
+			       .places_last = symbols };
 	int ret = recorded_start(&in, &f->sampling, names, symbols, err) ?: read(f, &in, err);
 
 	if (!ret && symbols) { /* once is enough */
@@ -97,7 +102,16 @@ static int read_all(struct of_file *f, struct recorded *in, struct err *err)
 
 static int read_own(struct of_file *f, struct recorded *in, struct err *err)
 {
-	return diff_add_split(&f->own, &f->split, in, err);
+	int ret;
+
+	why_places_free(f->places);
+	f->places = why_places_new(in);
+	f->split.now = why_places_add;
+	f->split.ctx = f->places;
+	ret = diff_add_split(&f->own, &f->split, in, err);
+	if (!ret)
+		why_places_finish(f->places, in, &f->screen);
+	return ret;
 }
 
 static int compare(struct of_file *f, struct diff *d, struct compare_result *r, struct err *err)
@@ -229,14 +243,19 @@ static void put_next(const struct of_file *f)
 	const char *file = f->of->file, *cause = worst_cause(f);
 	const char *symbol = r->n_row_findings ? r->row[0].name[0] : NULL;
 	const char *name = f->row->name[0], *base = strrchr(name, '/');
+	bool other = true;
 
 	if (symbol && !strchr("[-", *symbol) && !strstr(symbol, SCREEN_INLINED))
 		screen_next(stdout, &f->screen, "annotate", "-i", file, symbol, NULL);
-	if (strstr(cause, "remote") && !strstr(cause, "cache"))
+	if (why_places_remote(f->places) || (strstr(cause, "remote") && !strstr(cause, "cache"))) {
 		screen_next(stdout, &f->screen, "numa", file, NULL);
-	else if (strstr(cause, "cache"))
+		other = false;
+	}
+	if (why_places_line(f->places) || strstr(cause, "cache")) {
 		screen_next(stdout, &f->screen, "c2c", file, NULL);
-	else
+		other = false;
+	}
+	if (other)
 		screen_next(stdout, &f->screen, "report", *name == '/' ? "--cgroup" : "--container",
 			    *name == '/' || !base ? name : base + 1, "--by", "comm,symbol,src",
 			    file, NULL);
@@ -247,16 +266,16 @@ static void put_answer(struct of_file *f)
 	struct diff *d = &f->own;
 	const struct compare_result *r = &f->of_own;
 
-	screen_of(stdout, &f->screen);
 	for (int side = 0; side < COMPARE_SIDES; side++)
 		d->about[side].file = f->of->file;
 	if (f->of->json) {
-		why_put_json(&f->screen, d, r, f->row->name[0], "before", "now");
+		why_put_json(&f->screen, d, r, f->row->name[0], "before", "now", f->places);
 		return;
 	}
 	put_head(f);
 	diff_put_answer(stdout, &f->screen, d, r);
 	why_put_where(d, r);
+	why_places_put(f->places, &f->screen);
 	why_put_advice(&f->screen, d, r);
 	diff_put_notes(stdout, &f->screen, d, r);
 	put_neighbours(f);
@@ -272,6 +291,7 @@ static void finish(struct of_file *f)
 	diff_reset(&f->own);
 	diff_reset(&f->all);
 	neighbours_free(f->neighbours);
+	why_places_free(f->places);
 	intern_free(&f->names);
 }
 
@@ -304,6 +324,7 @@ int why_file_answer(const struct why_file *of, struct err *err)
 	if (!strcmp(of->file, "-"))
 		return err_set(err, -EINVAL,
 			       "-i -: the recording is read several times: give a file");
+	screen_of(stdout, &f.screen);
 	ret = read_file(&f, false, false, read_times, err);
 	if (!ret)
 		choose_split(&f);

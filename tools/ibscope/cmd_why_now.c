@@ -365,8 +365,8 @@ static void put_answer(struct why *w)
 	if (w->of->json) {
 		describe(w, &w->diff.about[COMPARE_A]);
 		describe(w, &w->diff.about[COMPARE_B]);
-		why_put_json(&w->screen, &w->diff, &w->result, text_of(w, w->name), "before",
-			     "now");
+		why_put_json(&w->screen, &w->diff, &w->result, text_of(w, w->name), "before", "now",
+			     NULL);
 		return;
 	}
 	put_head(w);

@@ -41,8 +41,13 @@ static const char *variable_of(struct line_rows *rows, const struct line *l)
 	return name;
 }
 
+const char *line_verdict_how(enum line_verdict v)
+{
+	return v < LINE_VERDICT_FALSE ? "" : v == LINE_VERDICT_TRUE ? "truly" : "falsely";
+}
+
 /*
- * ": `counters`, fields `hits` and `misses`", ": memory from make_table table.c:31, bytes 0 and 8": bytes where the fields
+ * "`counters`, fields `hits` and `misses`", "memory from make_table table.c:31, bytes 0 and 8": bytes where the fields
  * are not known.
  */
 static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
@@ -61,7 +66,7 @@ static void put_name(FILE *f, struct line_rows *rows, const struct line *l)
 		at[n++] = s * SLOT_BYTES;
 	}
 	quote = variable && *variable != '[' && !allocated ? "`" : "";
-	fprintf(f, ": %s%s", allocated ? "memory from " : "", quote);
+	fprintf(f, "%s%s", allocated ? "memory from " : "", quote);
 	utf8_put(f, variable ?: "memory without a name");
 	fputs(quote, f);
 	if (n)
@@ -93,6 +98,7 @@ static void put_kind(FILE *f, struct line_rows *rows, const struct sharing *g, c
 	if (g->n > 1)
 		fprintf(f, ", %s of %s; first", share,
 			lines->total.hitm_cycles ? "HITM" : "miss cycles");
+	fputs(": ", f);
 	put_name(f, rows, g->first);
 	if (g->n == 1)
 		fprintf(f, ", %s of %s", share, lines->total.hitm_cycles ? "HITM" : "miss cycles");
@@ -104,6 +110,16 @@ bool line_rows_tells(const struct line_rows *rows, const struct line *l)
 	return l->verdict >= LINE_VERDICT_FALSE && (l->samples >= TABLE_FEW || !rows->enough);
 }
 
+/* Do the sentences leave out lines of a handful of samples? */
+static void find_enough(struct line_rows *rows)
+{
+	const struct lines *lines = rows->lines;
+
+	for (size_t i = 0; i < lines->n && !rows->enough; i++)
+		rows->enough = line_rows_tells(rows, &lines->line[i]) &&
+			       lines->line[i].samples >= TABLE_FEW;
+}
+
 void line_rows_answer(FILE *f, struct line_rows *rows)
 {
 	const struct lines *lines = rows->lines;
@@ -111,9 +127,7 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 	size_t unproved = 0;
 	char samples[32];
 
-	for (size_t i = 0; i < lines->n && !rows->enough; i++)
-		rows->enough = line_rows_tells(rows, &lines->line[i]) &&
-			       lines->line[i].samples >= TABLE_FEW;
+	find_enough(rows);
 	for (size_t i = 0; i < lines->n; i++) {
 		const struct line *l = &lines->line[i];
 		struct sharing *g = &kind[l->verdict == LINE_VERDICT_TRUE ? TRULY : FALSELY];
@@ -125,8 +139,8 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 			g->first = l;
 		g->cost += cost_of(lines, l);
 	}
-	put_kind(f, rows, &kind[FALSELY], "falsely");
-	put_kind(f, rows, &kind[TRULY], "truly");
+	put_kind(f, rows, &kind[FALSELY], line_verdict_how(LINE_VERDICT_FALSE));
+	put_kind(f, rows, &kind[TRULY], line_verdict_how(LINE_VERDICT_TRUE));
 	if (!kind[FALSELY].n && !kind[TRULY].n && lines->total.stores) {
 		screen_count(rows->p->screen, lines->total.samples, samples, sizeof(samples));
 		fprintf(f, "%s shared line in %s samples", unproved ? "No falsely or truly" : "No",
@@ -139,6 +153,66 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 		fprintf(f, "%s line%s of one thread or CPU %s not listed (--all).\n",
 			TEXT_COUNT(rows->hidden), rows->hidden > 1 ? "s" : "",
 			rows->hidden > 1 ? "are" : "is");
+}
+
+static char *printable_name(struct line_rows *rows, const struct line *l)
+{
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	put_name(f, rows, l);
+	xmemclose(f);
+	return text;
+}
+
+/* The function that most samples are in; the caller frees it. NULL: unknown */
+static char *function_of(struct line_rows *rows, const struct line *l)
+{
+	struct line_tally t;
+	char *name;
+
+	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_ANY, ~0u, &t);
+	name = t.n && *t.v[0].name != '[' ? xstrdup(t.v[0].name) : NULL;
+	free(t.v);
+	return name;
+}
+
+bool lines_hottest(const struct lines_print *p, const struct lines *lines, double least,
+		   struct lines_hottest *out)
+{
+	struct line_rows rows = line_rows_new(p, lines, 0);
+	const double all = cost_of(lines, &lines->total), cycles = lines->total.cycles;
+	const struct line *best = NULL;
+	char address[LINE_ADDRESS];
+
+	find_enough(&rows);
+	for (size_t i = 0; i < lines->n; i++)
+		if (line_rows_tells(&rows, &lines->line[i]) &&
+		    (!best || cost_of(lines, &lines->line[i]) > cost_of(lines, best)))
+			best = &lines->line[i];
+	if (best && (!(all > 0) || best->cycles < least * cycles))
+		best = NULL;
+	if (best)
+		*out = (struct lines_hottest){
+			.line = line_address(best, true, address) ? xstrdup(address) : NULL,
+			.verdict = best->verdict,
+			.likely = best->likely,
+			.name = printable_name(&rows, best),
+			.function = function_of(&rows, best),
+			.share = cost_of(lines, best) / all,
+			.of_hitm = lines->total.hitm_cycles,
+			.cycles_share = best->cycles / cycles,
+		};
+	line_rows_free(&rows);
+	return best;
+}
+
+void lines_hottest_free(struct lines_hottest *h)
+{
+	free(h->line);
+	free(h->name);
+	free(h->function);
 }
 
 void line_rows_advice(FILE *f, struct line_rows *rows, const struct line *l, const char *label,

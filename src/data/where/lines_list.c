@@ -52,15 +52,9 @@ static const char *space_name(struct line_rows *rows, const struct line *l)
 
 static const char *line_name(struct line_rows *rows, const struct line *l, bool with_space)
 {
-	char buf[64];
+	char buf[LINE_ADDRESS];
 
-	if (!l->physical && !l->virtual)
-		return NULL;
-	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)l->address);
-	if (with_space && l->virtual && l->space != LINE_SPACE_KERNEL)
-		snprintf(buf + strlen(buf), sizeof(buf) - strlen(buf), "@%llu",
-			 (unsigned long long)l->space);
-	return kept(rows, buf);
+	return line_address(l, with_space, buf) ? kept(rows, buf) : NULL;
 }
 
 /* In state O the line was shared already: HITM is 0. */

@@ -46,6 +46,30 @@ struct lines_print {
  */
 int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err);
 
+/* The line that costs most of those that the sentences above the table are about. */
+struct lines_hottest {
+	char *line; /* its address, with the process if it is virtual */
+	enum line_verdict verdict;
+	bool likely; /* as in struct line */
+	char *name;  /* of what is shared, as in the sentences, with fields or bytes; printable */
+	char *function; /* that most of its samples are in; NULL: unknown */
+	double share;	/* of HITM, or else of miss cycles, as in the sentences */
+	bool of_hitm;
+	double cycles_share; /* of all miss cycles */
+};
+
+/*
+ * @least: share of all miss cycles below which it says nothing
+ *
+ * Return: false if there is no such line; else the caller frees it with lines_hottest_free().
+ */
+bool lines_hottest(const struct lines_print *p, const struct lines *lines, double least,
+		   struct lines_hottest *out);
+void lines_hottest_free(struct lines_hottest *h);
+
+/* "falsely" or "truly", or "" if it is not a line that sentences are about. */
+const char *line_verdict_how(enum line_verdict v);
+
 /**
  * lines_put_top() - the @p->view.top lines that cost most, as elements of an array that people see
  * @judged: false: the selection hides who shares a line, so that there are no verdicts

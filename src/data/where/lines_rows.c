@@ -105,6 +105,19 @@ double line_rows_value(const struct line_rows *rows, const struct line_row *r, e
 	}
 }
 
+bool line_address(const struct line *l, bool with_space, char buf[LINE_ADDRESS])
+{
+	const bool process = with_space && l->virtual && l->space != LINE_SPACE_KERNEL;
+	size_t at;
+
+	if (!l->physical && !l->virtual)
+		return false;
+	at = text_at(buf, LINE_ADDRESS, 0, "0x%llx", (unsigned long long)l->address);
+	if (process)
+		text_at(buf, LINE_ADDRESS, at, "@%llu", (unsigned long long)l->space);
+	return true;
+}
+
 void line_rows_add(struct line *to, const struct line *l)
 {
 	to->samples += l->samples;

@@ -38,6 +38,10 @@ struct line_rows {
 struct line_rows line_rows_new(const struct lines_print *p, const struct lines *lines, size_t n);
 void line_rows_free(struct line_rows *rows);
 
+/* The address of a line as people see it. @with_space: with the process. Return: false if it has none. */
+#define LINE_ADDRESS 64
+bool line_address(const struct line *l, bool with_space, char buf[LINE_ADDRESS]);
+
 /* Count what lies at the addresses of a line. */
 void line_rows_count(struct line_rows *rows, const struct line *l);
 

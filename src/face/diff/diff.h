@@ -7,6 +7,8 @@
 #include "input/recorded.h"
 #include "profile/profile.h"
 
+struct json_writer;
+
 enum diff_per { DIFF_PER_OPS, DIFF_PER_ACCESS, DIFF_PER_SECOND, DIFF_PER_N };
 
 /* Name of a unit for --per. */
@@ -53,6 +55,10 @@ struct diff_split {
 	const struct diff
 		*of; /* only samples of this row of a comparison by_container; NULL: all */
 	__u32 row;
+	void (*now)(
+		void *ctx,
+		const struct trace_event *ev); /* gets those of the second part, too; NULL: none */
+	void *ctx;
 };
 
 /* The same as diff_add_recording() for both sides. */
@@ -131,6 +137,9 @@ struct diff_print {
 	const struct screen *screen;
 	enum table_format format;
 	size_t top; /* rows of where; 0: the format's usual number */
+	void (*more)(void *ctx,
+		     struct json_writer *w); /* adds members to the JSON object; NULL: none */
+	void *ctx;
 };
 
 /* Free what has been read, to read it again. */

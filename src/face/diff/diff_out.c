@@ -98,7 +98,8 @@ static void put_where(struct json_writer *w, const struct diff *d, const struct 
 	json_end(w);
 }
 
-void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r)
+void diff_put_json(FILE *f, const struct diff_print *p, const struct diff *d,
+		   const struct compare_result *r)
 {
 	struct json_writer w = { .f = f, .precision = 9 };
 
@@ -128,6 +129,8 @@ void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r
 	put_where(&w, d, r);
 	put_change(&w, "other_where", &r->other_rows);
 	put_quantile(&w, d, r);
+	if (p->more)
+		p->more(p->ctx, &w);
 	json_finish(&w);
 }
 

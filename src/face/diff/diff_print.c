@@ -402,7 +402,7 @@ void diff_print(FILE *f, const struct diff_print *p, const struct diff *d,
 	FILE *m;
 
 	if (p->format == FORMAT_JSON) {
-		diff_put_json(f, d, r);
+		diff_put_json(f, p, d, r);
 		return;
 	}
 	if (p->format == FORMAT_CSV) {

@@ -7,7 +7,8 @@
 /* What a cause without keys is called. */
 #define DIFF_NO_CAUSE "unknown"
 
-void diff_put_json(FILE *f, const struct diff *d, const struct compare_result *r);
+void diff_put_json(FILE *f, const struct diff_print *p, const struct diff *d,
+		   const struct compare_result *r);
 void diff_put_csv(FILE *f, const struct diff *d, const struct compare_result *r);
 
 /* --- counts of files and servers, which may be anything */

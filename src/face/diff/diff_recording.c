@@ -263,6 +263,8 @@ static int add_samples(struct diff *d, enum compare_side side, const struct diff
 
 		if (!choose_side(&f, split, &ev, &side))
 			continue;
+		if (split && split->now && side == COMPARE_B)
+			split->now(split->ctx, &ev);
 		period = ops_of(d, in->head.info, &ev, &d->about[side].units);
 		if (!period && !strata) {
 			ret = -EAGAIN;
