@@ -44,27 +44,51 @@ static void set_options(CURL *curl, const char *url, const char *fields, struct 
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
 }
 
+/* Proxies call JSON what they like, but a page for people is none. */
+static bool is_json(const char *type, const struct diff_answer *a)
+{
+	const char *text = a->text ?: "";
+
+	text += strspn(text, " \t\r\n");
+	return !type || strstr(type, "json") || *text == '{';
+}
+
+/* An answer that was received. */
+static int check_answer(CURL *curl, const char *url, const struct diff_answer *a, struct err *err)
+{
+	const char *type = NULL;
+	long status = 0;
+
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+	if (status != 200 && status != 400 && status != 422) /* those have an error in JSON */
+		return err_set(err, -EIO, "%s: the server answers %ld", url, status);
+	if (!is_json(type, a))
+		return err_set(err, -EBADMSG, "%s: the server answers with %.80s, not with JSON",
+			       url, type);
+	return 0;
+}
+
 int diff_http(const char *url, const char *fields, const char *shorter, struct diff_answer *a,
 	      struct err *err)
 {
 	char why[CURL_ERROR_SIZE] = "";
 	CURL *curl = curl_easy_init();
-	long status = 0;
 	CURLcode code;
+	int ret;
 
 	if (!curl)
 		return err_set(err, -ENOMEM, "out of memory for an HTTP request");
 	set_options(curl, url, fields, a);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
 	code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_cleanup(curl);
 	if (a->too_long)
-		return err_set(err, -EFBIG, "%s: the answer is longer than %lu MiB; choose %s", url,
-			       ANSWER_MAX >> 20, shorter);
-	if (code)
-		return err_set(err, -EIO, "%s: %s", url, *why ? why : curl_easy_strerror(code));
-	if (status != 200 && status != 400 && status != 422) /* those have an error in JSON */
-		return err_set(err, -EIO, "%s: the server answers %ld", url, status);
-	return 0;
+		ret = err_set(err, -EFBIG, "%s: the answer is longer than %lu MiB; choose %s", url,
+			      ANSWER_MAX >> 20, shorter);
+	else if (code)
+		ret = err_set(err, -EIO, "%s: %s", url, *why ? why : curl_easy_strerror(code));
+	else
+		ret = check_answer(curl, url, a, err);
+	curl_easy_cleanup(curl);
+	return ret;
 }
