@@ -300,8 +300,8 @@ class Seen(test_exporter.Collected):
             type(self).collector = test_exporter.collector(*self.ARGS)
 
     @contextlib.contextmanager
-    def prometheus(self, *exporters, rules='', native=None):
-        """A Prometheus that scrapes as job ibscope; yields a query function. native: a program with native histograms."""
+    def prometheus(self, *exporters, rules='', native=None, feature=False):
+        """A Prometheus that scrapes as job ibscope; yields a query function. native: a program that converts to native histograms; feature: it can have them."""
         targets = json.dumps([f'127.0.0.1:{e.port}' for e in exporters])
         with tempfile.TemporaryDirectory() as d:
             with open(d + '/rules.yml', 'w') as f:
@@ -312,7 +312,7 @@ class Seen(test_exporter.Collected):
                         + ('  convert_classic_histograms_to_nhcb: true\n' if native else '') + '  static_configs:\n'
                         f'  - targets: {targets}\n')
             port = free_port()
-            p = self.start(test_exporter.Program, [*(native and [native, '--enable-feature=native-histograms'] or ['prometheus']),
+            p = self.start(test_exporter.Program, [native or 'prometheus', *(['--enable-feature=native-histograms'] if native or feature else []),
                                      f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
                                      f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive|Server is ready')
 
@@ -320,6 +320,7 @@ class Seen(test_exporter.Collected):
                 r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
                 with urllib.request.urlopen(r) as a:
                     return json.load(a)['data']['result']
+            query.url = f'http://127.0.0.1:{port}'
             self.until(lambda: len(query('up == 1')) == len(exporters))
             yield query
             p.stop()
@@ -328,6 +329,22 @@ class Seen(test_exporter.Collected):
     def test_rules_and_dashboard(self):
         """Of what is really scraped, each rule records something, and each panel shows something."""
         self.rules_and_dashboard(MAY_RECORD_NOTHING | ONLY_NATIVE)
+
+    @test_exporter.needs('prometheus')
+    def test_native_by_protobuf(self):
+        """Prometheus 2 makes native histograms of protobuf only, which the exporter does not have: buckets stay, and diff reads them."""
+        e = self.start(test_exporter.Exporter)
+        accept = 'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1'
+        self.until(lambda: 'ibscope_load_miss_latency_cycles_bucket' in e.get('/metrics')[2])
+        self.assertIn('application/openmetrics-text; version=1.0.0', e.get(Accept=accept)[1]['Content-Type'])
+        with self.prometheus(e, feature=True) as query:
+            self.until(lambda: query('sum(increase(ibscope_load_miss_latency_cycles_count[10s])) > 1000'))
+            self.assertTrue(query('ibscope_load_miss_latency_cycles_bucket'))
+            self.assertEqual(query('ibscope_load_miss_latency_cycles'), [])
+            p = run('diff', '--prometheus', query.url, '--at', 'now', '--at', 'now', '--window', '10s', '--json')
+            self.assertEqual(p.returncode, 0, p.stderr)
+            p99 = json.loads(p.stdout)['p99']
+            self.assertLess(p99['a_edges'][0], p99['a_edges'][1])
 
     @unittest.skipUnless(PROMETHEUS3, 'no Prometheus with native histograms: tests/system/prometheus3.sh fetches one')
     def test_native(self):
