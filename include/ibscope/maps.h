@@ -81,8 +81,8 @@ _Static_assert((int)IBS_TLB_WORDS <= (int)IBS_LAYOUT_FIRST, "words of pairs begi
 /*
  * Exposed cycles (exposed.h) have words of a slot that no pair uses, so that counters of older builds, which have 0 there,
  * keep their layout: loads of which they are unknown, and one word for each pair with a histogram, counted from the last
- * pair: in the room behind it, then behind the words of TLB misses. With IBS_METRIC_DC_MISS_LAT alone, if
- * ibs_control.exposed says so.
+ * pair: in the room behind it, then behind the words of TLB misses. With IBS_METRIC_DC_MISS_LAT alone, while
+ * ibs_control.exposed is IBS_EXPOSED_ON.
  */
 #define IBS_EXPOSED_UNKNOWN ((int)IBS_TLB_WORDS)
 #define IBS_EXPOSED_FRONT   (IBS_EXPOSED_UNKNOWN + 1)
@@ -381,9 +381,21 @@ struct ibs_control {
 	/* with IBS_WEIGH_STRATA: ops per sample of a pair with IBS_LAYOUT_REACH */
 	__u64 reach_ops;
 	struct ibs_strata strata;
-	__u64 exposed; /* nonzero: programs count exposed cycles; 0 in counters of older builds */
+	__u64 exposed; /* enum ibs_exposed_state; 0 in counters of older builds */
+	/* ibs_meta.starts when that was written: of more collectors, one does not know `exposed` */
+	__u64 exposed_starts;
 };
 _Static_assert(sizeof(struct ibs_control) <= 1024, "the CPUs' states would move");
+
+/*
+ * While programs do not count exposed cycles, IBS_EXPOSED_UNKNOWN lacks, modulo 2^64, the latencies that the slot had before.
+ * When they count again all its latencies are added, so that those between are unknown, and no others.
+ */
+enum ibs_exposed_state {
+	IBS_EXPOSED_OFF,
+	IBS_EXPOSED_ON,
+	IBS_EXPOSED_CHANGING, /* the words of some slots are as before, those of others as behind it */
+};
 
 enum ibs_pmu_marked {
 	IBS_PMU_UNKNOWN,

@@ -173,7 +173,7 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 		if (!words)
 			return -EIO;
 		g->has_tlb = c->tlb;
-		g->has_exposed = c->state->control.exposed;
+		g->has_exposed = c->state->control.exposed == IBS_EXPOSED_ON;
 		g->weighted = c->state->control.strata.used;
 		if (c->tlb)
 			add_tlb(c, words, &g->tlb);

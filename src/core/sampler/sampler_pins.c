@@ -99,31 +99,54 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 		maps[pin] = bpf_map__fd(sampler_map(s, pin));
 	sampler_layout(s, opts, &layout);
 	ret = pins_finish(opts->pins, &layout, maps, err);
+	if (!ret)
+		s->state->control.exposed_starts = pins_meta(opts->pins)->starts;
 	if (!ret && *s->not_adopted)
 		warn_not_adopted(s, opts->pins);
 	return ret;
 }
 
-/* Latencies that were counted without their exposed cycles, as by an older build, make the sums of their slots unknown. */
-static void mark_unexposed(struct sampler *s)
+/* Latencies of a slot in one shard; see add_series() of counts.c for those of 0 cycles. */
+static __u64 count_latencies(const struct layout *l, const __u64 *words)
 {
-	const struct layout *l = &s->layout;
+	__u64 n = 0;
 
-	for (size_t slot = 0; slot < (size_t)s->memory.shards * s->max_slots; slot++) {
-		__u64 *words = (__u64 *)s->series.addr + slot * l->words, n = 0;
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		const __u64 *w = words + (l->entry[pair] & IBS_LAYOUT_WORD);
 
-		for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
-			const __u64 *w = words + (l->entry[pair] & IBS_LAYOUT_WORD);
-
-			if (!layout_has(l, pair) || !(l->entry[pair] & IBS_LAYOUT_HIST) ||
-			    !w[IBS_HIST_SUM])
-				continue;
-			for (int b = 0; b < IBS_LAT_BUCKETS; b++)
-				n += w[IBS_HIST_BUCKET + b];
-		}
-		if (n)
-			__atomic_fetch_add(&words[IBS_EXPOSED_UNKNOWN], n, __ATOMIC_RELAXED);
+		if (!layout_has(l, pair) || !(l->entry[pair] & IBS_LAYOUT_HIST))
+			continue;
+		for (int b = 0; b < (w[IBS_HIST_SUM] ? IBS_LAT_BUCKETS : 1); b++)
+			n += w[IBS_HIST_BUCKET + b];
 	}
+	return n;
+}
+
+/*
+ * Exposed cycles are counted from now on, or no longer: see enum ibs_exposed_state. If a build counted that knows nothing of
+ * them, or a change was interrupted, they are unknown of all latencies. Call it while nothing samples.
+ */
+static void change_exposed(struct sampler *s, const struct sampler_opts *opts)
+{
+	const __u64 starts = pins_meta(opts->pins)->starts;
+	struct ibs_control *control = &s->state->control;
+	const bool exposed = opts->exposed;
+	const __u64 now = exposed ? IBS_EXPOSED_ON : IBS_EXPOSED_OFF;
+	const bool known =
+		control->exposed != IBS_EXPOSED_CHANGING && control->exposed_starts == starts;
+
+	if (opts->metric != IBS_METRIC_DC_MISS_LAT || (known && control->exposed == now))
+		return;
+	__atomic_store_n(&control->exposed, IBS_EXPOSED_CHANGING, __ATOMIC_SEQ_CST);
+	for (size_t slot = 0; slot < (size_t)s->memory.shards * s->max_slots; slot++) {
+		__u64 *words = (__u64 *)s->series.addr + slot * s->layout.words;
+		const __u64 n = count_latencies(&s->layout, words);
+		const __u64 before = known ? words[IBS_EXPOSED_UNKNOWN] : exposed ? 0 : n;
+
+		if (n)
+			words[IBS_EXPOSED_UNKNOWN] = exposed ? before + n : before - n;
+	}
+	__atomic_store_n(&control->exposed, now, __ATOMIC_SEQ_CST);
 }
 
 int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err)
@@ -136,9 +159,7 @@ int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, stru
 	if (!s->adopted)
 		return 0;
 	sampler_fold_repair(s);
-	if (opts->exposed && !control->exposed)
-		mark_unexposed(s);
-	s->state->control.exposed = opts->exposed;
+	change_exposed(s, opts);
 	ret = counts_ledger(&s->counts, &now, err);
 	if (ret)
 		return ret;
