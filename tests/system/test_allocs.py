@@ -318,6 +318,21 @@ class Probes(Case):
             self.assertFalse(os.path.exists(self.file))
             program.kill()
 
+    def test_unreadable(self):
+        """Root without CAP_SYS_PTRACE may not look into processes that have it."""
+        less = 'setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'
+        with subprocess.Popen(['sleep', '60']) as program:
+            self.addCleanup(program.kill)
+            if not subprocess.run([*less, 'ls', f'/proc/{program.pid}/root/'], capture_output=True).returncode:
+                self.skipTest('this root has no CAP_SYS_PTRACE to lack')
+            p = subprocess.run([*less, os.path.join(ibscope.BUILD, 'ibscope'), 'record', *SIM, '--allocs', '-p', str(program.pid)],
+                               cwd=self.dir, capture_output=True, text=True, timeout=60)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertRegex(p.stderr, rf'cannot look for probes in process {program.pid}: /proc/{program.pid}/\S+: Permission denied; '
+                                       r'run this as root, or give it CAP_SYS_PTRACE')
+            self.assertFalse(os.path.exists(self.file))
+            program.kill()
+
 
 class Refused(Case):
     def refuse(self, words, *args):

@@ -127,6 +127,31 @@ int probes_attach(struct probes *p, const char *path, __u32 pid, struct err *err
 	return 0;
 }
 
+static int explain_unreadable(int errnum, __u32 pid, const char *path, struct err *err)
+{
+	const bool denied = errnum == EACCES || errnum == EPERM;
+
+	return err_set(err, -errnum, "cannot look for probes in process %u: %s: %s%s", pid, path,
+		       strerror(errnum),
+		       denied ? "; run this as root, or give it CAP_SYS_PTRACE" : "");
+}
+
+/* Open the list of what the process maps, if its files can be read as well. */
+static int open_mappings(__u32 pid, FILE **out, struct err *err)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/root/", pid);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return explain_unreadable(errno, pid, path, err);
+	close(fd);
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	*out = fopen(path, "re");
+	return *out ? 0 : explain_unreadable(errno, pid, path, err);
+}
+
 /* Attach to the file of a line of /proc/PID/maps, if it has the probe. Return: 1 if so, 0, or a negative errno with @err. */
 static int attach_mapping(struct probes *p, __u32 pid, bool children, char *line, struct err *err)
 {
@@ -150,15 +175,14 @@ static int attach_mapping(struct probes *p, __u32 pid, bool children, char *line
 
 int probes_attach_process(struct probes *p, __u32 pid, bool children, struct err *err)
 {
-	char path[64], *line = NULL;
-	int ret = 0, n = 0;
+	char *line = NULL;
+	int ret, n = 0;
 	size_t room = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	ret = open_mappings(pid, &f, err);
+	if (ret)
+		return ret;
 	while (ret >= 0 && xgetline(&line, &room, f) >= 0) {
 		ret = attach_mapping(p, pid, children, line, err);
 		n += ret > 0;
