@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -13,7 +14,7 @@ PROMETHEUS = os.path.join(ROOT, 'tools', 'prometheus')
 DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
 PROMETHEUS_OWN = {'up', 'ALERTS'}
 LABELS = {'namespace', 'pod', 'container', 'runtime', 'cgroup', 'src', 'op', 'le', 'reason', 'job', 'instance',
-          'fetch', 'itlb', 'l2', 'state', 'work', 'outcome', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
+          'fetch', 'itlb', 'l2', 'state', 'work', 'outcome', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity', 'currency'}
 SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('', '_bucket', '_sum', '_count'),
           'SUMMARY': ('_sum', '_count')}
 
@@ -167,6 +168,47 @@ class Dashboard(unittest.TestCase):
                            capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertIn(f'{len(rules["groups"][0]["rules"])} rules found', p.stdout)
+
+    def check_table(self, title, series, at, rows):
+        """A table has these rows, {labels: value}, and no others, with these series."""
+        expr, = (p['targets'][0]['expr'] for p in self.panels if p['title'].startswith(title))
+        expr = re.sub(r'\$(job|instance|namespace|pod|container)\b', lambda m: {'job': 'ibscope'}.get(m[1], '.*'), expr)
+        test = {'expr': f'round({expr.replace("$__range", "1h")}, 0.001)', 'eval_time': at,
+                'exp_samples': [{'labels': labels, 'value': value} for labels, value in rows.items()]}
+        with tempfile.TemporaryDirectory() as d:
+            with open(os.path.join(d, 'test.json'), 'w') as f:
+                json.dump({'rule_files': [], 'evaluation_interval': '1m', 'tests': [{
+                    'interval': '1m', 'input_series': series, 'promql_expr_test': [test]}]}, f)
+            p = subprocess.run(['promtool', 'test', 'rules', 'test.json'], cwd=d, capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+    @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
+    def test_ranking_says_its_currency(self):
+        """Exposed cycles if all machines have them, else miss cycles of all."""
+        def series(name, instance, container, values):
+            return {'series': f'{name}{{job="ibscope",instance="{instance}",container="{container}"}}', 'values': values}
+        miss = [series('ibscope_load_miss_cycles_total', *x) for x in (
+            ('a', 'gather', '0+6000x1600'), ('a', 'chase', '0+3000x1600'), ('b', 'chase', '0+600x1600'))]
+        ops = [series('ibscope_estimated_ops_total', i, c, '0+600x1600') for i, c in (('a', 'gather'), ('a', 'chase'), ('b', 'chase'))]
+        exposed = [series('ibscope_load_exposed_cycles_total', *x) for x in (
+            ('a', 'gather', '0+300x1439 431700+600x160'), ('a', 'chase', '0+1200x1600'), ('b', 'chase', '0+600x1600'))]
+        unknown = [series('ibscope_load_exposed_unknown_samples_total', 'b', 'chase', '0+6x1600')]
+
+        def check(title, more, **rows):
+            self.check_table(title, miss + ops + more, '1560m', {
+                f'{{container="{name}",currency="{currency}"}}': value for name, (currency, value) in rows.items()})
+        rank, change = 'Containers with most exposed cycles', 'Exposed cycles per op: change'
+        check(rank, exposed, chase=('exposed', 30), gather=('exposed', 10))
+        check(change, exposed, chase=('exposed', 0), gather=('exposed', 1))
+        # machine b lacks those of some samples, or all
+        for more in exposed + unknown, exposed[:2]:
+            check(rank, more, gather=('miss', 100), chase=('miss', 60))
+            check(change, more, chase=('miss', 0), gather=('exposed', 1))
+        check(rank, [], gather=('miss', 100), chase=('miss', 60))
+        check(change, [], chase=('miss', 0), gather=('miss', 0))
+        for p in self.panels:
+            exprs = ' '.join(t['expr'] for t in p['targets'])
+            self.assertEqual('"currency"' in exprs, 'xposed cycles' in p['title'] and 'miss cycles' in p['title'], p['title'])
 
 
 if __name__ == '__main__':
