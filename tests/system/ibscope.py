@@ -25,7 +25,7 @@ os.environ.setdefault('ASAN_OPTIONS', 'quarantine_size_mb=8')
 IBSCOPE = os.path.join(SAN, 'ibscope')
 
 
-def run(*args, timeout=60, **kw):
+def run(*args, timeout=180, **kw):
     return subprocess.run([IBSCOPE, *args], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, **kw)
 
@@ -235,7 +235,10 @@ class Collector:
         if self.p.poll() is None:
             self.p.send_signal(sig)
         try:
-            return self.p.wait(60)
+            status = self.p.wait(60)
+            if status:
+                print(f'# serve ended with {status}: {self.said()}', flush=True)
+            return status
         finally:
             self.kill()
 

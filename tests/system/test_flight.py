@@ -91,6 +91,9 @@ class Flight(unittest.TestCase):
         busy = self.busy()
         self.collector('--flight', '1h:64M', period='1000000')    # more than a slow machine needs
         self.sampled(2000)
+        # a ring that is full is resident, and --max-memory does not limit it
+        p = subprocess.run([BUILD + '/ibscope-exporter', '--once', '--pin-dir', DIR], capture_output=True, text=True)
+        self.assertGreater(int(re.search(r'(?m)^ibscope_collector_resident_memory_limit_bytes (\d+)$', p.stdout)[1]), 128 << 20)
         for _ in range(3):
             before = self.ledger()['aggregated']
             events, samples, end = self.dump()

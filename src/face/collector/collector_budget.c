@@ -214,14 +214,27 @@ static void calibrate_all(struct collector *c)
 		calibrate(e);
 }
 
+/* Mapped counters count as resident, and so do rings of a flight recorder that no --max-memory limits. */
+static __u64 default_rss(struct collector *c)
+{
+	__u64 maps = 0;
+
+	for_each_event (e, c) {
+		const struct session_event *s = opened(e);
+		const __u64 used = sampler_memory_used(s->sampler)->total,
+			    most = s->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY;
+
+		maps += used > most ? used : most;
+	}
+	return maps + RSS_BESIDES_MAPS;
+}
+
 int budget_open(struct collector *c, struct err *err)
 {
 	const struct session_event *first = opened(c->event);
 	int ret = 0;
 
-	c->rss_max = c->set.max_rss_bytes
-			     ?: c->n_events * (first->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) +
-					RSS_BESIDES_MAPS;
+	c->rss_max = c->set.max_rss_bytes ?: default_rss(c);
 	c->max_rate = read_sysctl("perf_event_max_sample_rate");
 	c->cost_before_ns = c->event[0].status.overhead_ns;
 	c->costed_ns = 0;
