@@ -124,6 +124,29 @@ static void test_fork(void **state)
 	heap_free(h);
 }
 
+/* Queries in the order of time, up to a fork that inherits, and one of an earlier time after that. */
+static void test_order(void **state)
+{
+	struct heap *h = heap_new(0);
+
+	(void)state;
+	heap_add_free(h, 5, P, 0x5000, 0);
+	alloc(h, 10, P, 0x5000, 100, false);
+	heap_add_free(h, 20, P, 0x5000, 0);
+	alloc(h, 20, P, 0x5000, 200, false);
+	heap_add_fork(h, 30, CHILD, P);
+	heap_add_free(h, 40, P, 0x5000, 0);
+	expect(h, P, 0x5000, 10, 10);
+	expect(h, P, 0x5000, 19, 10);
+	expect(h, P, 0x5000, 20, 20);
+	expect(h, CHILD, 0x5000, 29, 0);
+	expect(h, CHILD, 0x5000, 45, 20);
+	expect(h, P, 0x5000, 45, 0);
+	expect(h, P, 0x5000, 15, 10);
+	assert_int_equal(heap_counts(h).unmatched, 1);
+	heap_free(h);
+}
+
 /* The number of a process is used again; its fork may have been lost. A process from before has nothing inherited. */
 static void test_exit(void **state)
 {
@@ -275,9 +298,9 @@ static void model_fork(struct model *m, int child, int parent)
 			m->cell[child][layer][i].inherited = true;
 }
 
-static void step(struct heap *h, struct model *m, __u64 time, unsigned int *seed)
+static void step(struct heap *h, struct model *m, __u64 time, bool forks, unsigned int *seed)
 {
-	const int p = rand_r(seed) % PROCESSES, kind = rand_r(seed) % 40;
+	const int p = rand_r(seed) % PROCESSES, kind = rand_r(seed) % (forks ? 40 : 36);
 	const int size = rand_r(seed) % 3 ? rand_r(seed) % 20 + 1 : rand_r(seed) % 100 + 1;
 	int start = rand_r(seed) % (BYTES - size), other = rand_r(seed) % PROCESSES;
 
@@ -306,6 +329,7 @@ static void test_random(void **state)
 
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
+		const bool forks = round % 2, in_order = round / 2 % 2;
 		struct heap *h = heap_new(0);
 
 		memset(after, 0, sizeof(*after));
@@ -313,10 +337,11 @@ static void test_random(void **state)
 			heap_add_fork(h, 1, P + p, 0);
 		for (int i = 0; i < EVENTS; i++) {
 			after[i + 1] = after[i];
-			step(h, &after[i + 1], 10 * (i + 1), &seed);
+			step(h, &after[i + 1], 10 * (i + 1), forks, &seed);
 		}
 		for (int q = 0; q < QUERIES; q++) {
-			const int t = rand_r(&seed) % (EVENTS + 1), p = rand_r(&seed) % PROCESSES;
+			const int any = rand_r(&seed) % (EVENTS + 1), p = rand_r(&seed) % PROCESSES;
+			const int t = in_order ? q * EVENTS / QUERIES : any;
 			const int addr = rand_r(&seed) % BYTES;
 			const struct cell *c = &after[t].cell[p][0][addr];
 
@@ -347,11 +372,11 @@ static void test_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reuse), cmocka_unit_test(test_resized),
-		cmocka_unit_test(test_fork),  cmocka_unit_test(test_exit),
-		cmocka_unit_test(test_unmap), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_limit), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_reuse),  cmocka_unit_test(test_resized),
+		cmocka_unit_test(test_fork),   cmocka_unit_test(test_order),
+		cmocka_unit_test(test_exit),   cmocka_unit_test(test_unmap),
+		cmocka_unit_test(test_damage), cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

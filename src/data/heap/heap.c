@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Events are kept until the first query, then applied in the order of time: see pieces.h for what remains. */
+/*
+ * Events are kept until the first query, then applied in the order of time. Queries usually come in that order, too:
+ * then those events are applied that are not later, and what has ended is forgotten. Only a query of an earlier time, or
+ * a process that inherits what another one had at its fork, makes all of them apply again, with a history: see pieces.h.
+ */
 #include "heap_blocks.h"
 
 #include "base/array.h"
@@ -34,8 +38,10 @@ struct process {
 struct heap {
 	struct event *events; /* sorted once they are applied */
 	size_t n, room, max;
-	bool applied, has_times;
-	__u64 until; /* events from then on were left out */
+	size_t applied; /* so many events */
+	bool sorted, has_times, inherits;
+	__u64 reached; /* the latest time of a query */
+	__u64 until;   /* events from then on were left out */
 
 	__u64 *words; /* stacks, each behind its length */
 	size_t n_words, words_room;
@@ -158,6 +164,7 @@ static __u32 new_process(struct heap *h, __u64 time, __u32 tgid, __u32 parent)
 		p = (struct process){ .parent = parent,
 				      .depth = h->processes[parent].depth + 1,
 				      .forked = time };
+	h->inherits |= p.parent != NONE;
 	for (int layer = 0; layer < LAYERS; layer++)
 		pieces_space(&h->pieces);
 	array_reserve(h->processes, h->processes_room, h->n_processes + 1);
@@ -320,22 +327,59 @@ static int compare_events(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : 1;
 }
 
-/* Queries apply the events first, and note what they found, which changes nothing visible: hence the cast. */
-static struct heap *apply(const struct heap *asked)
+static void sort(struct heap *h)
 {
-	struct heap *h = (struct heap *)asked;
 	bool sorted = true;
 
-	if (h->applied)
-		return h;
 	for (size_t i = 1; i < h->n; i++)
 		sorted &= h->events[i - 1].time <= h->events[i].time;
 	if (!sorted)
 		qsort(h->events, h->n, sizeof(*h->events), compare_events);
-	for (size_t i = 0; i < h->n; i++)
-		if (h->events[i].time < h->until || h->until == ~0ull)
-			take(h, &h->events[i]);
-	h->applied = true;
+	h->sorted = true;
+}
+
+/* Begin again, and remember everything. */
+static void begin_history(struct heap *h)
+{
+	free(h->processes);
+	h->processes = NULL;
+	h->n_processes = h->processes_room = 0;
+	chains_free(&h->process_of);
+	pieces_free(&h->pieces);
+	h->pieces.history = true;
+	h->counts.unmatched = h->counts.missed = 0;
+	h->applied = 0;
+}
+
+/* Apply the events up to a time; with a history, all of them. */
+static void advance(struct heap *h, __u64 time)
+{
+	const struct event *e = &h->events[h->applied];
+
+	while (h->applied < h->n && (h->pieces.history || e->time <= time)) {
+		if (e->time < h->until || h->until == ~0ull)
+			take(h, e);
+		h->applied++;
+		e++;
+		if (h->inherits && !h->pieces.history) {
+			begin_history(h);
+			e = h->events;
+		}
+	}
+}
+
+/* Queries apply events first, and note what they found, which changes nothing visible: hence the cast. */
+static struct heap *apply(const struct heap *asked, __u64 time)
+{
+	struct heap *h = (struct heap *)asked;
+
+	if (!h->sorted)
+		sort(h);
+	if (time < h->reached && !h->pieces.history)
+		begin_history(h);
+	else
+		h->reached = time;
+	advance(h, time);
 	return h;
 }
 
@@ -343,11 +387,14 @@ static struct heap *apply(const struct heap *asked)
 
 bool heap_find(const struct heap *asked, __u32 tgid, __u64 addr, __u64 time, struct heap_block *out)
 {
-	struct heap *h = apply(asked);
-	const __u64 at = time && h->has_times ? time : PIECE_LIVE - 1;
+	const __u64 at = time && asked->has_times ? time : PIECE_LIVE - 1;
 	__u32 p, i = PIECE_NONE;
+	struct heap *h;
 
-	if (at >= h->until || !chains_at(&h->process_of, tgid, at, &p))
+	if (at >= asked->until)
+		return false;
+	h = apply(asked, at);
+	if (!chains_at(&h->process_of, tgid, at, &p))
 		return false;
 	for (int layer = 0; layer < LAYERS && !i; layer++)
 		i = find_piece(h, p, layer, addr, at);
@@ -371,5 +418,5 @@ bool heap_find(const struct heap *asked, __u32 tgid, __u64 addr, __u64 time, str
 
 struct heap_counts heap_counts(const struct heap *h)
 {
-	return apply(h)->counts;
+	return apply(h, ~0ull)->counts;
 }

@@ -45,6 +45,11 @@ static void add_to_block(struct pieces *p, __u32 i, unsigned int level, __u64 bl
 
 __u32 pieces_find(struct pieces *p, __u32 space, __u64 addr, __u64 time)
 {
+	if (!p->history) {
+		const __u32 i = pieces_below(p, space, addr + 1);
+
+		return i && addr < p->piece[i].end ? i : PIECE_NONE;
+	}
 	for (unsigned int level = 0; level < LEVELS; level++) {
 		const __u64 block = addr >> level_bits(level);
 		unsigned int lane = 0;
@@ -134,28 +139,47 @@ __u32 pieces_below(const struct pieces *p, __u32 space, __u64 addr)
 	return best;
 }
 
-void pieces_begin(struct pieces *p, __u32 space, __u64 start, __u64 end, __u64 time, __u32 value)
+static __u32 new_piece(struct pieces *p)
 {
-	const unsigned int level = level_of(end - start), bits = level_bits(level);
-	__u32 i, *to;
+	const __u32 i = p->forgotten;
 
+	if (i) {
+		p->forgotten = p->piece[i].left;
+		return i;
+	}
 	if (p->n >= CHAIN_NONE - 1)
 		out_of_memory();
 	array_reserve_zero(p->piece, p->room, p->n + 2); /* the first one is PIECE_NONE */
-	i = ++p->n;
+	return ++p->n;
+}
+
+/* Let pieces_find() find it at any time. */
+static void add_to_blocks(struct pieces *p, __u32 i)
+{
+	const struct piece it = p->piece[i];
+	const unsigned int level = level_of(it.end - it.start), bits = level_bits(level);
+
+	p->spaces[it.space].levels |= 1u << level;
+	for (__u64 b = it.start >> bits; b <= (it.end - 1) >> bits; b++)
+		add_to_block(p, i, level, b);
+}
+
+void pieces_begin(struct pieces *p, __u32 space, __u64 start, __u64 end, __u64 time, __u32 value)
+{
+	const __u32 i = new_piece(p);
+	__u32 *to;
+
 	p->piece[i] = (struct piece){ .start = start,
 				      .end = end,
 				      .from = time,
 				      .to = PIECE_LIVE,
 				      .space = space,
 				      .value = value };
-	p->spaces[space].levels |= 1u << level;
 	to = link_of(p, space, start, priority(i));
 	split(p, *to, start, &p->piece[i].left, &p->piece[i].right);
 	*to = i;
-	add_to_block(p, i, level, start >> bits);
-	for (__u64 b = (start >> bits) + 1; b <= (end - 1) >> bits; b++)
-		add_to_block(p, i, level, b);
+	if (p->history)
+		add_to_blocks(p, i);
 }
 
 void pieces_end(struct pieces *p, __u32 piece, __u64 time)
@@ -166,6 +190,10 @@ void pieces_end(struct pieces *p, __u32 piece, __u64 time)
 	*to = join(p, it->left, it->right);
 	it->left = it->right = PIECE_NONE;
 	it->to = time;
+	if (!p->history) {
+		it->left = p->forgotten;
+		p->forgotten = piece;
+	}
 }
 
 __u32 pieces_space(struct pieces *p)

@@ -9,6 +9,9 @@
  * those is in a chain of its own, of pieces one after the other.
  *
  * A version of a tree for each change, as map_tree.h has it for mappings, would take 1 KB per allocation.
+ *
+ * Without `history` there are no chains, and a piece that has ended is forgotten: who asks in the order of time needs
+ * those that are live alone, which stay in the cache.
  */
 #ifndef IBSCOPE_PIECES_H
 #define IBSCOPE_PIECES_H
@@ -38,6 +41,8 @@ struct pieces {
 	struct piece_space *spaces;
 	size_t n_spaces, spaces_room;
 	struct chains chains;
+	bool history;	 /* set it before the first piece */
+	__u32 forgotten; /* without history: a list of pieces to use again, by `left` */
 };
 
 /* Return: number of a new space. */
@@ -52,7 +57,7 @@ void pieces_end(struct pieces *p, __u32 piece, __u64 time);
 /* The last live piece that begins below an address, or PIECE_NONE. */
 __u32 pieces_below(const struct pieces *p, __u32 space, __u64 addr);
 
-/* The piece that had an address at a time, or PIECE_NONE. */
+/* The piece that had an address at a time, or PIECE_NONE. Without history, @time is that of the last change or later. */
 __u32 pieces_find(struct pieces *p, __u32 space, __u64 addr, __u64 time);
 
 void pieces_free(struct pieces *p);
