@@ -19,6 +19,7 @@ MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
 STRATA = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_strata')
 LINES = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
+HEAP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_heap')
 SAMPLES = 20000
 MEMORY = 'dram,remote-dram,pmem,remote-pmem,cxl,remote-cxl'
 ROW = re.compile(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"(?: data-p50="(\d+)")?(?: data-p99="(\d+)")?[^>]*>'
@@ -558,6 +559,93 @@ class Lines(Page):
             b.js("choose({ group: D.groups.findIndex(g => g.name === 'db') })")
             self.assertEqual(b.js("document.querySelectorAll('#line-rows tbody tr').length"),
                              b.js("D.lines.filter(l => l.groups.includes(selected.group)).length"))
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Sites(Page):
+    """Allocations that are known: tests/unit/make_heap.c."""
+    TABLE = """JSON.stringify([...document.querySelectorAll('#site-rows tbody tr')].map(e =>
+        [e.dataset.samples, e.dataset.cycles, ...[...e.children].slice(0, 3).map(c => c.querySelector('.name')?.title || c.textContent)]))"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.file, cls.html = (os.path.join(cls.dir.name, name) for name in ('a', 'a.html'))
+
+    def write(self, *with_):
+        subprocess.run([HEAP, self.file, *with_], check=True)
+        p = run('report', self.file, '--html', self.html)
+        self.assertEqual(p.returncode, 0, p.stderr)
+
+    def start(self, b):
+        b.open('file://' + self.html)
+        b.until("document.querySelector('[data-ready=yes]') !== null")
+
+    def test_as_report_has_them(self):
+        self.write()
+        want = {r['labels']['allocation']: r for r in self.report('--by', 'allocation')['rows']}
+        with browser.browse().page() as b:
+            self.start(b)
+            rows, seen = json.loads(b.js(self.TABLE)), []
+            for samples, cycles, name, line, block in rows:
+                site = name if name.startswith('[') else f'{name} {line}'
+                self.assertEqual(int(samples), want[site]['samples'], site)
+                self.assertAlmostEqual(float(cycles), want[site]['miss_cycles'], delta=1, msg=site)
+                self.assertEqual(block, {'make_table': '4,160', 'make_index': '4,096'}.get(name, '65,536' if name == 'map_pages' else '–'))
+                seen.append(site)
+            self.assertEqual(sorted(seen), sorted(want))
+            index = next(r['samples'] for site, r in want.items() if site.startswith('make_index'))
+            b.js("[...document.querySelectorAll('#site-rows .name')].find(e => e.title === 'make_index').click()")
+            self.assertEqual(b.js('R.total.samples'), index)
+            self.assertEqual(len(json.loads(b.js(self.TABLE))), len(rows), 'a view keeps what it does not filter')
+            self.assertEqual(b.js("document.querySelectorAll('#site-rows [aria-current=true]').length"), 1)
+            self.assertIn('allocated by make_index', b.js("document.getElementById('chips').textContent"))
+            self.assertIn('--by allocation', b.js("document.getElementById('command').textContent"))
+            link = b.js('location.hash')
+            b.js(f'clear(), history.replaceState(null, "", {json.dumps(link)}), readLink(), draw()')
+            self.assertEqual(b.js('R.total.samples'), index, link)
+            # and the table follows what is selected elsewhere
+            b.js("clear(), choose({ code: -1 - D.frames.indexOf('load_by'), source: 0 })")
+            self.assertEqual(sum(int(r[0]) for r in json.loads(b.js(self.TABLE))), b.js('R.total.samples'))
+
+    def test_many(self):
+        """The table has the first of them and the sum of the others; with exposed cycles it has a column more."""
+        self.write('much', '500')
+        with browser.browse().page() as b:
+            self.start(b)
+            self.assertEqual(sum(int(r[0]) for r in json.loads(b.js(self.TABLE))), 500)
+            known = b.js('R.site.size')
+            b.js("""for (let i = 0; i < 20; i++) {
+                R.site.set(D.names.site.length, { samples: 2, exposed: i, cost: new Float64Array(S) });
+                D.names.site.push(`f${i} <b>.c:1`), D.blocks.push([1, 2]);
+            } drawSites()""")
+            rows = json.loads(b.js(self.TABLE))
+            self.assertEqual(len(rows), 13)
+            self.assertEqual(rows[-1][0], str(2 * (20 + known - 12)))
+            self.assertEqual(rows[-1][2:], [f'other ({20 + known - 12})', '–', '–'])
+            self.assertEqual(rows[-2][3:], ['<b>.c:1', '1–2'])
+            cells = """['th', 'tr:first-child td', 'colgroup col'].map(name => [...document.querySelectorAll('#site-rows ' + name)]
+                .filter(e => getComputedStyle(e).display !== 'none').length).join()"""
+            self.assertEqual(b.js(cells), '6,6,6')
+            b.js('D.exposed = true, drawSites()')
+            self.assertEqual(b.js(cells), '7,7,7')
+            self.assertEqual(json.loads(b.js(self.TABLE))[0][2], 'f19')
+
+    def test_none(self):
+        self.write('none')
+        with browser.browse().page() as b:
+            self.start(b)
+            self.assertTrue(b.js("document.getElementById('sites').hidden"))
+            self.assertTrue(b.js("document.querySelector('nav a[href=\"#sites\"]').hidden"))
+
+    def test_layout(self):
+        self.write()
+        with browser.browse().page() as b:
+            for width in 390, 800, 1280:
+                self.check_layout(b, width)
+                self.assertFalse(b.js("document.getElementById('sites').hidden"))
+                self.assertLessEqual(b.js("""Math.max(...[...document.querySelectorAll('#site-rows th, #site-rows td')].map(e => e.getBoundingClientRect().right))"""), width)
 
 
 @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')

@@ -155,7 +155,7 @@ static int start(struct recorded *r, struct sampling_opts *s, bool names, bool s
 	trace_skip_allocs(r->trace); /* the heap has them now */
 	if (!ret && symbols)
 		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
-	if (!ret && symbols && r->places && !r->places_last)
+	if (!ret && symbols && r->places && (!r->places_last || heap))
 		ret = symbols_read_stacks(r->symbols, r->tasks, r->trace, err);
 	return ret ?: start_selection(r, s, err);
 }
@@ -179,7 +179,7 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 		if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 			continue;
 		*(ev->kind == TRACE_SAMPLE_OP ? &h->op_samples : &h->fetch_samples) += 1;
-		if (r->places_last)
+		if (r->places_last && !tasks_heap(r->tasks))
 			symbols_learn_stack(r->symbols, r->tasks, ev);
 		if (ev->kind != r->kind)
 			continue;

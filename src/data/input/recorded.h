@@ -54,8 +54,8 @@ struct recorded {
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not needed */
 	bool heap;		 /* also keep allocations, if there are any; needs names */
-	bool places;	  /* also read what is at data addresses, such as the thread of a stack */
-	bool places_last; /* with `places`: nobody asks for it before all samples are read */
+	bool places; /* also read what is at data addresses, such as the thread of a stack */
+	bool places_last; /* with `places`: nobody asks for it before all samples are read, unless there are allocations */
 	struct report_head head;
 	enum trace_kind kind; /* of the selected event */
 	char *options;	      /* as given, for the head */

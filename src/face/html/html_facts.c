@@ -279,19 +279,6 @@ static void write_code(const struct html_report *r, struct json_writer *w)
 	json_end(w);
 }
 
-/* "rank", "role" and "region": the names that rows refer to by number, "" first. */
-static void write_names(const struct html_report *r, struct json_writer *w)
-{
-	static const char *const kinds[HTML_NAMES] = {
-		[HTML_RANK] = "rank", [HTML_ROLE] = "role", [HTML_REGION] = "region"
-	};
-
-	json_begin_object(w, "names");
-	for (unsigned int k = 0; k < HTML_NAMES; k++)
-		put_texts(w, kinds[k], &r->names[k]);
-	json_end(w);
-}
-
 bool html_facts_exposed(const struct html_report *r)
 {
 	double sum = 0;
@@ -334,7 +321,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	write_code(r, &w);
 	html_findings_put(r, &w);
 	html_places_write(&r->places, &w);
-	write_names(r, &w);
+	html_names_write(r, &w);
 	json_put_u64(&w, "lines_lack", r->trimmed);
 	json_put_u64(&w, "lines_private", r->lines_private);
 	json_begin_array(&w, "lines");

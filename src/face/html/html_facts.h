@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 /* Names that rows refer to by number; 0: none. */
-enum html_name { HTML_RANK, HTML_ROLE, HTML_REGION, HTML_NAMES };
+enum html_name { HTML_RANK, HTML_ROLE, HTML_REGION, HTML_SITE, HTML_NAMES };
 
 /* The address of a line. */
 enum html_address { HTML_PHYSICAL, HTML_VIRTUAL, HTML_NO_ADDRESS, HTML_ADDRESSES };
@@ -71,6 +71,9 @@ struct html_report {
 	__u32 recent[HTML_RECENT]; /* the node of a thread met lately, by tid */
 	struct html_places places;
 	struct intern names[HTML_NAMES];
+	struct u64_map site_of; /* number by stack and maps of an allocation; of this recording */
+	struct html_bytes *block_bytes; /* sizes of the blocks of a site, by its number */
+	size_t room_block_bytes;
 	bool exposed_unknown;  /* of a sample */
 	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */
 	unsigned int folds;    /* steps that html_fold_add() has taken */
@@ -116,6 +119,11 @@ int html_fold_flush(struct html_report *r);
 
 /* Describe the given up details; "" if there are none. */
 void html_fold_text(const struct html_report *r, char *buf, size_t size);
+
+/* Set rank, role, region and site of a sample's key; the role only in recordings with ranks or regions. */
+void html_names_add(struct html_report *r, const struct trace_event *ev, struct html_key *key);
+/* "names": those that rows refer to by number, "" first; "block_bytes": least and largest size of the blocks of each site. */
+void html_names_write(const struct html_report *r, struct json_writer *w);
 
 /* The node of a sample's innermost function. */
 __u32 html_stack_of(struct html_report *r, const struct trace_event *ev);

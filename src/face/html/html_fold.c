@@ -48,6 +48,12 @@ static void lose_code(struct html_key *k, void *unused)
 	k->stack = 0;
 }
 
+static void lose_sites(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->site = 0;
+}
+
 static void lose_threads(struct html_key *k, void *unused)
 {
 	(void)unused;
@@ -84,6 +90,7 @@ static const struct {
 	{ "CPUs with one L3 are added up", 0, lose_cpus },
 	{ "time has at most 12 steps", 12, NULL },
 	{ "functions are not shown", 0, lose_code },
+	{ "allocations are not shown", 0, lose_sites },
 	{ "threads of a rank are added up", 0, lose_threads },
 	{ "page walks and modified lines are not shown", 0, lose_flags },
 	{ "regions are not shown", 0, lose_regions },
@@ -210,12 +217,12 @@ void html_fold_text(const struct html_report *r, char *buf, size_t size)
 
 	*buf = 0;
 	for (unsigned int i = 0; i < r->folds && n < size; i++) {
-		/* only the last limit of time applies */
-		bool later = false;
+		/* only the last limit of time applies, and that of allocations if there are any */
+		bool skip = steps[i].change == lose_sites && r->names[HTML_SITE].n < 2;
 
 		for (unsigned int k = i + 1; k < r->folds; k++)
-			later |= steps[i].bins && steps[k].bins;
-		if (!later)
+			skip |= steps[i].bins && steps[k].bins;
+		if (!skip)
 			n += snprintf(buf + n, size - n, "%s%s", n ? ", " : "", steps[i].what);
 	}
 }

@@ -49,7 +49,8 @@ void html_report_part(struct html_report *r, const struct trace_info *info,
 	r->opts.tasks = tasks;
 	r->opts.symbols = symbols;
 	u64_map_free(&r->thread_of); /* names of threads are the recording's */
-	if (!tasks)		     /* all were added, or there are no samples */
+	u64_map_free(&r->site_of);
+	if (!tasks) /* all were added, or there are no samples */
 		return;
 	tasks_ranks(tasks, &ranks);
 	r->ranked = ranks != 0;
@@ -86,6 +87,8 @@ void html_report_free(struct html_report *r)
 	chain_memo_free(&r->memo);
 	for (unsigned int i = 0; i < HTML_NAMES; i++)
 		intern_free(&r->names[i]);
+	u64_map_free(&r->site_of);
+	free(r->block_bytes);
 	html_places_free(&r->places);
 	free(r->nodes);
 	free(r);
@@ -204,36 +207,6 @@ static void count_address(struct html_report *r, const struct ibs_op_sample *op)
 	r->addresses[kind] += op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM ? 1 : 0;
 }
 
-static __u16 name_of(struct html_report *r, enum html_name kind, const char *text)
-{
-	struct intern *names = &r->names[kind];
-	__u32 number = intern_find(names, text);
-
-	if (number != INTERN_NONE)
-		return number;
-	return intern_get(names, names->n < HTML_NAMES_MAX ? text : "[others]");
-}
-
-/* Add rank, region and role; the role only in recordings with ranks or regions. */
-static void add_names(struct html_report *r, const struct trace_event *ev, struct html_key *key)
-{
-	const struct trace_sample *s = &ev->sample;
-	const char *region = s->has_task ? tasks_region(r->opts.tasks, s->tid, ev->time) : NULL;
-	char text[512];
-	__u32 rank;
-
-	if (!region && report_omp_region(r->opts.tasks, r->opts.symbols, ev, text, sizeof(text)))
-		region = text;
-	if (region)
-		key->region = name_of(r, HTML_REGION, region);
-	if ((r->ranked || region) && report_role(r->opts.tasks, ev, text, sizeof(text)))
-		key->role = name_of(r, HTML_ROLE, text);
-	if (s->has_task && tasks_rank(r->opts.tasks, s->tgid, ev->time, &rank)) {
-		snprintf(text, sizeof(text), "%u", rank);
-		key->rank = name_of(r, HTML_RANK, text);
-	}
-}
-
 /* As a report adds it up. */
 static void set_exposed(struct html_report *r, const struct trace_event *ev, struct html_sample *to)
 {
@@ -277,7 +250,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	memory = report_memory_node(r->opts.info, &s->op);
 	key.memory = memory < 0 || memory > HTML_NO_NODE ? HTML_NO_NODE : memory;
 	r->node_kinds[report_node_kind(r->opts.info, s)]++;
-	add_names(r, ev, &key);
+	html_names_add(r, ev, &key);
 	if (report_wait(IBS_METRIC_DC_MISS_LAT, s, period, &wait)) {
 		key.bucket = ibs_lat_bucket(wait.lat);
 		r->hitm_known |= wait.has_state;

@@ -23,10 +23,10 @@ struct html_key {
 	__u32 stack;
 	__u16 time; /* bin */
 	__u16 group;
-	__u16 cpu;		  /* number of the place, see html_places.h */
-	__u16 rank, role, region; /* numbers of names; 0: none */
+	__u16 cpu;			/* number of the place, see html_places.h */
+	__u16 rank, role, region, site; /* numbers of names; 0: none */
 	__u8 source, flags, bucket, memory;
-	__u8 pad[4]; /* compared bytewise: keep zero */
+	__u8 pad[2]; /* compared bytewise: keep zero */
 };
 _Static_assert(sizeof(struct html_key) == 24, "html_key has implicit padding");
 

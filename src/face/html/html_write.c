@@ -105,6 +105,7 @@ enum {
 	RANK,
 	ROLE,
 	REGION,
+	SITE,
 	SOURCE,
 	FLAGS,
 	BUCKET,
@@ -114,7 +115,7 @@ enum {
 static const size_t widths[] = {
 	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [EXPOSED] = 8, [SAMPLES] = 4, [STACK] = 4,
 	[MAX] = 2,	 [TIME] = 2,	   [GROUP] = 2,	 [CPU] = 2,	[RANK] = 2,    [ROLE] = 2,
-	[REGION] = 2,	 [SOURCE] = 1,	   [FLAGS] = 1,	 [BUCKET] = 1,	[MEMORY] = 1
+	[REGION] = 2,	 [SITE] = 2,	   [SOURCE] = 1, [FLAGS] = 1,	[BUCKET] = 1,  [MEMORY] = 1
 };
 
 /* Little endian, like typed arrays of browsers on all common machines. */
@@ -131,6 +132,7 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 		     : column == RANK	? k->rank
 		     : column == ROLE	? k->role
 		     : column == REGION ? k->region
+		     : column == SITE	? k->site
 		     : column == SOURCE ? sources[k->source]
 		     : column == FLAGS	? k->flags
 		     : column == BUCKET ? k->bucket

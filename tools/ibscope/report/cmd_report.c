@@ -91,7 +91,7 @@ static void prepare(struct report_cmd *c)
 		c->opts.by[0] = LABEL_HOST;
 	}
 	c->in.places = c->html_path || flags(c) & KEY_DATA;
-	c->in.heap = c->numa || flags(c) & KEY_HEAP;
+	c->in.heap = c->numa || c->html_path || flags(c) & KEY_HEAP;
 	c->in.places_last = c->html_path; /* its lines are named at the end */
 	choose_columns(c);
 }

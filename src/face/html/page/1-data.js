@@ -12,7 +12,7 @@ async function readColumns() {
 	let at = 0;
 	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array], ['exposed', Float64Array],
 		['samples', Uint32Array], ['stack', Uint32Array], ['max', Uint16Array], ['time', Uint16Array], ['group', Uint16Array],
-		['cpu', Uint16Array], ['rank', Uint16Array], ['role', Uint16Array], ['region', Uint16Array], ['source', Uint8Array],
+		['cpu', Uint16Array], ['rank', Uint16Array], ['role', Uint16Array], ['region', Uint16Array], ['site', Uint16Array], ['source', Uint8Array],
 		['flags', Uint8Array], ['bucket', Uint8Array], ['memory', Uint8Array]]) {
 		if (D.period && (name === 'operations' || name === 'cycles')) {
 			c[name] = new Float64Array(n); /* computed from the others below */
@@ -34,6 +34,8 @@ async function readColumns() {
 		const place = new Uint16Array(texts.length);
 		order.forEach((old, i) => place[old] = i);
 		D.names[name] = order.map(old => texts[old]);
+		if (name === 'site')
+			D.blocks = order.map(old => [D.block_bytes[2 * old], D.block_bytes[2 * old + 1]]);
 		c[name] = c[name].map(old => place[old]);
 	}
 	c.node = c.cpu.map(cpu => cpu === NO_CPU ? D.nodes.length : D.cpus[cpu].at);
@@ -70,16 +72,16 @@ const at = bin => {
 /*
  * The selection; null: all. A range includes both ends. `place` is [level, number] of the topology,
  * `code` a node of the call chains with all below it, or if negative, the function of frame -1 - code.
- * `rank` is a range of indices into D.names; `role` and `region` are single indices.
+ * `rank` is a range of indices into D.names; `role`, `region` and `site` are single indices.
  */
-const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code', 'rank', 'role', 'region', 'memory'];
-const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE, RANK, ROLE, REGION, MEMORY_NODE] = DIMENSIONS.map((_, i) => 1 << i);
+const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code', 'rank', 'role', 'region', 'memory', 'site'];
+const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE, RANK, ROLE, REGION, MEMORY_NODE, SITE] = DIMENSIONS.map((_, i) => 1 << i);
 const selected = Object.fromEntries(DIMENSIONS.map(d => [d, null]));
 let byCycles = true, sortColumn = D.exposed ? 'exposed' : 'cycles', sortDown = true;
 
 /* Return a function: the filters that row i fails, as bits. */
 function filters() {
-	const c = D.columns, { group, source, time, bucket, place, code, rank, role, region, memory } = selected;
+	const c = D.columns, { group, source, time, bucket, place, code, rank, role, region, memory, site } = selected;
 	const here = place && new Uint8Array(65536), inCode = code === null ? null : new Uint8Array(D.stacks.length / 2);
 	(here ? D.cpus : []).forEach((cpu, i) => here[i] = cpu[place[0]] === place[1]);
 	for (let s = 1; inCode && s < inCode.length; s++) /* callers come before what they call */
@@ -89,6 +91,7 @@ function filters() {
 		(bucket && (c.bucket[i] < bucket[0] || c.bucket[i] > bucket[1]) ? BUCKET : 0) |
 		(rank && (c.rank[i] < rank[0] || c.rank[i] > rank[1]) ? RANK : 0) | (role !== null && c.role[i] !== role ? ROLE : 0) |
 		(region !== null && c.region[i] !== region ? REGION : 0) | (memory !== null && c.memory[i] !== memory ? MEMORY_NODE : 0) |
+		(site !== null && c.site[i] !== site ? SITE : 0) |
 		(here && !here[c.cpu[i]] ? PLACE : 0) | (inCode && !inCode[c.stack[i]] ? CODE : 0);
 }
 
@@ -140,7 +143,7 @@ function scan() {
 	const c = D.columns, failed = filters();
 	const r = { groups: Array.from({ length: N }, sums), total: sums(), heat: new Float64Array(T * L),
 		mix: new Float64Array(T * S), margin: new Float64Array(L * S), marginN: new Float64Array(L * S),
-		cpu: new Map(), cpuRemote: new Map(), stack: new Map(), matrix: new Map(),
+		cpu: new Map(), cpuRemote: new Map(), stack: new Map(), matrix: new Map(), site: new Map(),
 		axis: AXES.map(({ dimension, column, n }) => ({ bit: 1 << DIMENSIONS.indexOf(dimension), column: c[column], n, cost: new Float64Array(n * S) })),
 		trend: { cycles: new Float64Array(T), memory: new Float64Array(T), remote: new Float64Array(T),
 			hitm: new Float64Array(T), walks: new Float64Array(T), translated: new Float64Array(T),
@@ -195,6 +198,14 @@ function scan() {
 			r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
 			if (REMOTE[k])
 				r.cpuRemote.set(c.cpu[i], (r.cpuRemote.get(c.cpu[i]) || 0) + cycles);
+		}
+		if (!(fails & ~SITE)) {
+			let x = r.site.get(c.site[i]);
+			if (!x)
+				r.site.set(c.site[i], x = { samples: 0, exposed: 0, cost: new Float64Array(S) });
+			x.samples += c.samples[i];
+			x.exposed += D.exposed ? c.exposed[i] : 0;
+			x.cost[k] += cycles;
 		}
 		if (fails & ~CODE)
 			continue;

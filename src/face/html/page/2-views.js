@@ -35,7 +35,7 @@ function drawLegend() {
 		chip('bucket', latencyText(selected.bucket));
 	if (selected.place)
 		chip('place', placeName(selected.place));
-	for (const name of ['rank', 'role', 'region', 'memory'])
+	for (const name of ['rank', 'role', 'region', 'memory', 'site'])
 		if (selected[name] !== null)
 			chip(name, namedText(name));
 	if (selected.code !== null)
@@ -50,7 +50,7 @@ function drawLegend() {
 /* "rank 3–5", "region solve" */
 function namedText(dimension) {
 	const v = selected[dimension], name = i => dimension === 'memory' ? i < D.memories ? `node ${i}` : 'unknown' : D.names[dimension][i] || 'unknown';
-	const title = { rank: 'rank', role: 'thread', region: 'region', memory: 'memory of' }[dimension];
+	const title = { rank: 'rank', role: 'thread', region: 'region', memory: 'memory of', site: 'allocated by' }[dimension];
 	return `${title} ` + (dimension !== 'rank' ? name(v) : v[0] === v[1] ? name(v[0]) : name(v[0]) + UNKNOWN + name(v[1]));
 }
 /* A command line for the same selection, as far as there are options for it. */
@@ -64,10 +64,10 @@ function commandLine() {
 		words.push(`--min-lat ${Math.max(1, lowEdge(selected.bucket[0]))} --max-lat ${D.edges[selected.bucket[1]]}`);
 	if (selected.place && selected.place[0] !== 'host')
 		words.push('-C ' + cpuList(D.cpus.filter(c => c[selected.place[0]] === selected.place[1]).map(c => c.number)));
-	words.push(selected.code === null ? '--by container,src' : '--by symbol', D.file && quote(D.file));
+	words.push(selected.code !== null ? '--by symbol' : selected.site !== null ? '--by allocation' : '--by container,src', D.file && quote(D.file));
 	const only = [selected.group !== null && !D.groups[selected.group].option && 'this group', selected.time && timeText(selected.time),
 		selected.place && D.hosts.length > 1 && 'host ' + D.hosts[Math.floor(selected.place[1] / PER_HOST)],
-		...['rank', 'role', 'region', 'memory'].map(name => selected[name] !== null && namedText(name)),
+		...['rank', 'role', 'region', 'memory', 'site'].map(name => selected[name] !== null && namedText(name)),
 		selected.code !== null && frameOf(selected.code)].filter(w => w);
 	if (only.length)
 		words.push(`  # ${only.join(', ').replace(controls, bytes)}: only here`);
@@ -319,6 +319,49 @@ function drawFlame(root, top) {
 	});
 	id('flame').replaceChildren(s);
 	id('flame-read').textContent = '';
+}
+
+/* ---- allocations ---- */
+const SITE_ROWS = 12;
+/* "solve solve.c:12" as function and line; what is not of an allocation has neither */
+function siteParts(name) {
+	const parts = /^(.+) (\S+:\d+)$/.exec(name);
+	return parts ? [parts[1], parts[2]] : [name, UNKNOWN];
+}
+function blocksText([least, most]) {
+	return !most ? UNKNOWN : least === most ? count(most) : count(least) + UNKNOWN + count(most);
+}
+function drawSites() {
+	id('sites').hidden = D.names.site.length < 2;
+	if (D.names.site.length < 2)
+		return;
+	const total = a => a.reduce((x, y) => x + y, 0), s = seconds(), by = D.exposed ? 'exposed' : 'cycles';
+	const list = [...R.site].map(([site, x]) => ({ site, name: D.names.site[site] || '[no address]', ...x, cycles: total(x.cost) })).sort((a, b) => b[by] - a[by] || b.cycles - a.cycles);
+	const all = list.reduce((sum, x) => sum + x.cycles, 0), top = list.filter((x, i) => i < SITE_ROWS || x.site === selected.site), rest = list.filter(x => !top.includes(x));
+	const max = Math.max(...list.map(x => x.cycles), 1e-9), scale = scaleOf(max / s);
+	if (rest.length) {
+		const other = { site: null, name: `other (${rest.length})`, samples: 0, exposed: 0, cycles: 0, cost: new Float64Array(S) };
+		for (const x of rest) {
+			for (const key of ['samples', 'exposed', 'cycles'])
+				other[key] += x[key];
+			x.cost.forEach((v, k) => other.cost[k] += v);
+		}
+		top.push(other);
+	}
+	id('sites-h').textContent = `Allocations by ${D.exposed ? 'exposed' : 'miss'} cycles`;
+	id('sites-exposed').hidden = id('sites-exposed-col').hidden = !D.exposed;
+	id('sites-exposed').textContent = `Exposed, ${scale.prefix}/s`;
+	id('sites-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
+	id('site-rows').querySelector('tbody').replaceChildren(...top.map(x => siteRow(x, scale, s, Math.max(max, x.cycles), all)));
+}
+function siteRow(x, scale, s, max, all) {
+	const [name, line] = siteParts(x.name), chosen = selected.site === x.site, text = html('span', { class: 'mono' }, name);
+	return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, ...x.site === null ? {} : { class: 'pick', 'aria-current': chosen ? 'true' : null, on: { click: () => toggle('site', x.site) } } },
+		html('td', {}, x.site === null ? html('span', { class: 'name' }, text) : html('button', { class: 'name', title: name, 'aria-pressed': chosen, 'data-focus': 'site' + x.site }, text)),
+		html('td', { class: 'left mid' }, line === UNKNOWN ? line : html('span', { class: 'name', title: line }, html('span', { class: 'mono' }, line))),
+		html('td', { class: 'mid' }, x.site === null ? UNKNOWN : blocksText(D.blocks[x.site])), html('td', { class: 'mid' }, count(x.samples)),
+		D.exposed ? html('td', { class: 'mid' }, scale.text(x.exposed / s)) : '', html('td', {}, scale.text(x.cycles / s)),
+		html('td', {}, html('span', { class: 'share' }, shareBar(x.cost, max, 92), html('span', {}, percent(x.cycles, all)))));
 }
 
 /* ---- lines, ledger, record ---- */

@@ -253,6 +253,7 @@ function drawAllButTime() {
 	drawAxes();
 	drawTopology();
 	drawCode();
+	drawSites();
 	drawLines();
 	fitNames();
 }
@@ -276,7 +277,7 @@ function writeLink() {
 	for (const name of ['time', 'bucket', 'place', 'code', 'memory'])
 		if (selected[name] !== null)
 			words.push(`${name}=${selected[name]}`);
-	for (const name of ['rank', 'role', 'region'])
+	for (const name of ['rank', 'role', 'region', 'site'])
 		if (selected[name] !== null)
 			words.push(`${name}=` + [selected[name]].flat().map(i => encodeURIComponent(D.names[name][i])).join());
 	if (words.length > 1 || location.hash.startsWith('#select'))
@@ -297,7 +298,7 @@ function readLink() {
 	Object.assign(selected, { place: D.cpus.some(c => c[level] === +n) ? [level, +n] : null,
 		code: code && Number.isInteger(code) && frameOf(code) !== undefined ? code : null, group: index(D.groups.map(g => g.name), words.get('group')), source: index(D.sources, words.get('source')),
 		rank: range(ranks.join(), D.names.rank.length), role: named('role'),
-		region: named('region'), memory: words.has('memory') ? range(words.get('memory') + ',' + words.get('memory'), D.memories + 1)?.[0] ?? null : null,
+		region: named('region'), site: named('site'), memory: words.has('memory') ? range(words.get('memory') + ',' + words.get('memory'), D.memories + 1)?.[0] ?? null : null,
 		time: range(words.get('time'), T), bucket: range(words.get('bucket'), L) });
 }
 async function start() {
