@@ -70,6 +70,37 @@ struct bounds estimate_share(const struct estimate *part, const struct estimate 
 	return (struct bounds){ 1 / (1 + exp(error - odds)), 1 / (1 + exp(-error - odds)) };
 }
 
+#define RANKS_EXACT \
+	100 /* with more samples above the quantile, the binomial distribution is normal */
+
+/* The least number of samples above a quantile that is not exceeded with probability @p; @z: of a normal distribution. */
+static double samples_above(double n, double above, double z, double p)
+{
+	const double odds = log(above / (1 - above));
+	double sum = 0, k = -1, log_of = n * log(1 - above);
+
+	if (n * above > RANKS_EXACT)
+		return floor(n * above + z * sqrt(n * above * (1 - above)) + 0.5);
+	while (sum < p && k < n) {
+		if (++k > 0)
+			log_of += log((n - k + 1) / k) + odds;
+		sum += exp(log_of);
+	}
+	return k;
+}
+
+struct bounds estimate_ranks(double n, double q)
+{
+	const double whole = floor(n + 1e-6), tail = 0.025;
+
+	if (!(pow(q, whole) <= tail && pow(1 - q, whole) <= tail))
+		return (struct bounds){ NAN, NAN };
+	return (struct bounds){
+		1 - samples_above(whole, 1 - q, Z, 1 - tail) / whole,
+		1 - (samples_above(whole, 1 - q, -Z, tail) - 1) / whole,
+	};
+}
+
 double estimate_error(const struct estimate *e, double drawn)
 {
 	const struct bounds i = estimate_interval(e, drawn);

@@ -34,6 +34,16 @@ struct bounds estimate_interval(const struct estimate *e, double drawn);
 /* The interval of the share of a part of a sum, from 0 to 1. */
 struct bounds estimate_share(const struct estimate *part, const struct estimate *all);
 
+/**
+ * estimate_ranks() - the interval of a quantile, by the order of samples
+ * @n: independent samples; it need not be whole
+ * @q: 0 < q < 1
+ *
+ * Return: shares of the samples, ordered by value, that the lower and the upper bound are not above; NAN: too few
+ * samples for a bound on both sides.
+ */
+struct bounds estimate_ranks(double n, double q);
+
 /* Half the width of an interval over its sum; NAN: unknown. */
 double estimate_error(const struct estimate *e, double drawn);
 

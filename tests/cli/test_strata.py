@@ -110,6 +110,13 @@ class Strata(unittest.TestCase):
             self.near(s['ops'], sum(x['ops'] for x in slices if x['stratum'] == of), 1e-6)
         self.assertEqual(hist['ledger']['seen'], sum(self.truth['samples'].values()))
         self.assertEqual(hist['ledger']['seen'], sum(s['samples'] for s in hist['series']))
+        for s in hist['series']:
+            for p, least in ('p50', 6), ('p90', 36), ('p99', 368):
+                interval = s[p + '_interval']
+                self.assertEqual(interval is None, s['valid'] < least, s)
+                if interval:
+                    self.assertLessEqual(interval['low'], s[p])
+                    self.assertLessEqual(s[p], interval['high'])
         selected = self.json('replay', '--by', 'src', '--src', 'dram', self.file)
         of_dram = sum(s['samples'] for s in hist['series'] if s['labels']['src'] == 'dram')
         self.assertEqual(selected['ledger']['aggregated'], of_dram)

@@ -15,6 +15,28 @@ static const char *const loads[SIM_LOADS] = { "steady", "other load every 100 ms
 					      "100 ms on, 100 ms off", "phases of seconds" };
 static const char *const rows[SIM_ROWS] = { "DRAM", "L3 hits", "both" };
 
+static const double quantiles[] = { 0.5, 0.9, 0.99 };
+
+/* QUANTILE: of latencies from DRAM; COVERED: windows in which the interval of the share below the true quantile has it. */
+static void print_quantiles(unsigned int windows, uint64_t seed)
+{
+	printf("\n%-24s %-9s %8s %9s %6s %8s\n", "LOAD", "LATENCIES", "QUANTILE", "KNOWN", "+-",
+	       "COVERED");
+	for (int i = 0; i < SIM_LOADS * 2 * 3; i++) {
+		struct sim s = { .state = seed * SIM_LOADS + i / 6,
+				 .load = (enum sim_load)(i / 6),
+				 .contended = i / 3 % 2,
+				 .quantile = quantiles[i % 3] };
+		struct sim_score score[SIM_ROWS];
+		const struct sim_score *c = &score[SIM_DRAM];
+
+		sim_score(&s, windows, score);
+		printf("%-24s %-9s %8.2f %8.2f%% %5.2f%% %7.2f%%\n", loads[s.load],
+		       s.contended ? "change" : "stay", s.quantile, 100.0 * c->shares / c->n,
+		       100 * c->share_half / c->shares, 100.0 * c->shares_covered / c->shares);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned int windows = argc > 1 ? strtoul(argv[1], NULL, 0) : 10000;
@@ -41,5 +63,6 @@ int main(int argc, char **argv)
 			       c->interrupts / c->n);
 		}
 	}
+	print_quantiles(windows, seed);
 	return 0;
 }

@@ -35,6 +35,11 @@ struct sim {
 	double mean_s;			     /* of slices; 0: as for this window */
 	double full_share;		     /* of the time; 0: STRATA_FULL_SHARE */
 	double part[SIM_KINDS];		     /* of ops; 0: sim_part */
+	double quantile;		     /* of latencies from DRAM, to judge; 0: none */
+	bool contended;			     /* DRAM is faster or slower at each step */
+	double slow[SIM_STEPS_N];	     /* its latencies compared with the mean */
+	double limit;			     /* the true quantile of the window */
+	unsigned int n, n_below;	     /* samples, and those up to the limit */
 };
 
 struct sim_result {
@@ -43,6 +48,8 @@ struct sim_result {
 	double one[SIM_ROWS], one_half[SIM_ROWS]; /* of one event: estimate, half of its interval */
 	double interrupts;			  /* compared with one event */
 	bool known;
+	double share_low, share_high; /* at the true quantile */
+	bool share_known;
 };
 
 static inline double sim_part_of(const struct sim *s, enum sim_kind kind)
@@ -67,10 +74,10 @@ static inline double sim_normal(struct sim *s)
 }
 
 /* Add samples of @tags tags to a sum of latencies, and to one of their squares. */
-static inline void sim_take(struct sim *s, enum sim_kind kind, double mean_n, double *sum,
-			    double *square)
+static inline void sim_take(struct sim *s, enum sim_kind kind, double mean_n, double slow,
+			    double *sum, double *square)
 {
-	const double sigma = sim_sigma[kind], m = log(sim_mean[kind]) - sigma * sigma / 2;
+	const double sigma = sim_sigma[kind], m = log(slow * sim_mean[kind]) - sigma * sigma / 2;
 	const double least = exp(-mean_n);
 
 	for (double p = sim_random(s); p > least; p *= sim_random(s)) {
@@ -78,6 +85,8 @@ static inline void sim_take(struct sim *s, enum sim_kind kind, double mean_n, do
 
 		*sum += lat;
 		*square += lat * lat;
+		s->n++;
+		s->n_below += lat <= s->limit;
 	}
 }
 
@@ -104,7 +113,35 @@ static inline void sim_set_rates(struct sim *s)
 		}
 		s->rate[i][SIM_DRAM] = share * miss * sim_part_of(s, SIM_DRAM);
 		s->rate[i][SIM_L3] = share * sim_part_of(s, SIM_L3);
+		s->slow[i] = s->contended ? 0.5 + sim_random(s) : 1;
 	}
+}
+
+/* The share of DRAM accesses of the window that take at most @lat cycles. */
+static inline double sim_share_below(const struct sim *s, double lat)
+{
+	const double sigma = sim_sigma[SIM_DRAM];
+	double all = 0, below = 0;
+
+	for (int i = 0; i < SIM_STEPS_N; i++) {
+		const double m = log(s->slow[i] * sim_mean[SIM_DRAM]) - sigma * sigma / 2;
+
+		all += s->rate[i][SIM_DRAM];
+		below += s->rate[i][SIM_DRAM] * erfc((m - log(lat)) / sigma / sqrt(2)) / 2;
+	}
+	return below / all;
+}
+
+static inline double sim_true_quantile(const struct sim *s)
+{
+	double low = 1, high = 1e5;
+
+	for (int i = 0; i < 50; i++) {
+		const double lat = sqrt(low * high);
+
+		*(sim_share_below(s, lat) < s->quantile ? &low : &high) = lat;
+	}
+	return high;
 }
 
 /* Sample one kind from @from to @to seconds. */
@@ -114,7 +151,8 @@ static inline void sim_sample(struct sim *s, enum sim_kind kind, double from, do
 	for (int i = from / SIM_STEP_S; i < SIM_STEPS_N && i * SIM_STEP_S < to; i++) {
 		const double t = fmin(to, (i + 1) * SIM_STEP_S) - fmax(from, i * SIM_STEP_S);
 
-		sim_take(s, kind, s->rate[i][kind] * t * tags_s, sum, square);
+		sim_take(s, kind, s->rate[i][kind] * t * tags_s, kind == SIM_DRAM ? s->slow[i] : 1,
+			 sum, square);
 	}
 }
 
@@ -146,9 +184,23 @@ static inline double sim_slice_s(struct sim *s, enum stratum of)
 				   : (1 - full) / (1 - STRATA_FULL_SHARE));
 }
 
+/* Numbers of samples from DRAM, and of those up to the true quantile. */
+struct sim_counts {
+	struct strata_sum all, below;
+};
+
+static inline void sim_count(struct sim *s, struct sim_counts *c, enum stratum of, unsigned int k)
+{
+	c->all.part[k] = s->n;
+	c->all.square[of] += s->n;
+	c->below.part[k] = s->n_below;
+	c->below.square[of] += s->n_below;
+}
+
 /* Sample the window in slices. */
 static inline void sim_strata(struct sim *s, struct strata_design *d,
-			      struct strata_sum sum[SIM_KINDS], struct sim_result *r)
+			      struct strata_sum sum[SIM_KINDS], struct sim_counts *c,
+			      struct sim_result *r)
 {
 	/* the machine misses as often as the container does on average */
 	const double ratio = 1e6 / strata_period(1000000, sim_part_of(s, SIM_DRAM));
@@ -163,15 +215,20 @@ static inline void sim_strata(struct sim *s, struct strata_design *d,
 			strata_merge(d, into);
 			for (int kind = 0; kind < SIM_KINDS; kind++)
 				strata_sum_merge(&sum[kind], into);
+			strata_sum_merge(&c->all, into);
+			strata_sum_merge(&c->below, into);
 		}
 		d->slice[d->n] = (struct strata_slice){ of, SIM_OPS_S * (to - from),
 							tags_s * (to - from), to - from };
 		for (int kind = 0; kind < SIM_KINDS; kind++) {
 			double part = 0;
 
+			s->n = s->n_below = 0;
 			if (of == STRATUM_FULL || kind == SIM_DRAM)
 				sim_sample(s, kind, from, to, tags_s, &part, &sum[kind].square[of]);
 			sum[kind].part[d->n] = (float)part;
+			if (kind == SIM_DRAM)
+				sim_count(s, c, of, d->n);
 		}
 		r->interrupts +=
 			d->slice[d->n++].tags * (of == STRATUM_FULL ? 1 : sim_part_of(s, SIM_DRAM));
@@ -185,19 +242,21 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 {
 	struct strata_design d = {};
 	struct strata_sum sum[SIM_ROWS] = {};
+	struct sim_counts c = {};
 	double squares = 0;
 
 	memset(r, 0, sizeof(*r));
 	sim_set_rates(s);
-	sim_strata(s, &d, sum, r);
+	s->limit = s->quantile > 0 ? sim_true_quantile(s) : 0;
+	sim_strata(s, &d, sum, &c, r);
 	r->known = true;
 	for (enum sim_kind kind = 0; kind < SIM_KINDS; kind++) {
 		const double each = SIM_OPS_S / SIM_TAGS_S;
 		double one = 0, square = 0;
 
 		for (int i = 0; i < SIM_STEPS_N; i++)
-			r->truth[kind] +=
-				s->rate[i][kind] * SIM_OPS_S * SIM_STEP_S * sim_mean[kind];
+			r->truth[kind] += s->rate[i][kind] * SIM_OPS_S * SIM_STEP_S *
+					  sim_mean[kind] * (kind == SIM_DRAM ? s->slow[i] : 1);
 		sim_sample(s, kind, 0, SIM_WINDOW_S, SIM_TAGS_S, &one, &square);
 		r->one[kind] = one * each;
 		r->one_half[kind] = 1.96 * sqrt(square) * each;
@@ -207,6 +266,9 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 		r->truth[SIM_ALL] += r->truth[kind];
 		r->one[SIM_ALL] += r->one[kind];
 	}
+	sim_weigh(&d, SIM_DRAM, &c.all);
+	sim_weigh(&d, SIM_DRAM, &c.below);
+	r->share_known = strata_share_interval(&d, &c.below, &c.all, &r->share_low, &r->share_high);
 	r->one_half[SIM_ALL] = 1.96 * sqrt(squares) * SIM_OPS_S / SIM_TAGS_S;
 	for (int row = 0; row < SIM_ROWS; row++) {
 		for (unsigned int k = 0; k < d.n; k++)
@@ -219,15 +281,22 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 struct sim_score {
 	unsigned int n, covered, unknown;
 	double bias, error, one_error, half, one_half, interrupts; /* sums; relative to the truth */
+	unsigned int shares, shares_covered;			   /* of the quantile */
+	double share_half;					   /* sum */
 };
 
 static inline void sim_score(struct sim *s, unsigned int windows, struct sim_score score[SIM_ROWS])
 {
+	struct sim_score *dram = &score[SIM_DRAM];
 	struct sim_result r;
 
 	memset(score, 0, SIM_ROWS * sizeof(*score));
 	for (unsigned int i = 0; i < windows; i++) {
 		sim_window(s, &r);
+		dram->shares += r.share_known;
+		dram->shares_covered +=
+			r.share_known && r.share_low <= s->quantile && s->quantile <= r.share_high;
+		dram->share_half += r.share_known ? (r.share_high - r.share_low) / 2 : 0;
 		for (int row = 0; row < SIM_ROWS; row++) {
 			struct sim_score *c = &score[row];
 			const double t = r.truth[row], off = r.estimate[row] / t - 1;

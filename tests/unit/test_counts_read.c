@@ -269,6 +269,7 @@ static void test_latencies(void **unused)
 			      { .samples = 5, .ops = 10 } };
 	struct group g = { .series = s, .n_series = 2 };
 	char *text, want[100];
+	long low, high;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 	struct json_writer w = { .f = f };
@@ -286,6 +287,13 @@ static void test_latencies(void **unused)
 	assert_int_equal(series_percentile(&s[0], 0.75), ibs_lat_le(3));
 	assert_int_equal(series_percentile(&s[0], 0.76), ibs_lat_le(10));
 	assert_int_equal(series_percentile(&s[0], 0.999), -1); /* of 200 */
+	/* 200 samples: the 138th to the 163rd bound the 150th */
+	assert_true(series_percentile_interval(&s[0], 0.75, &low, &high));
+	assert_true(low == ibs_lat_le(2) + 1 && high == ibs_lat_le(10));
+	assert_true(series_percentile_interval(&s[0], 0.5, &low, &high));
+	assert_true(low == 3 && high == 3);
+	assert_false(series_percentile_interval(&s[0], 0.99, &low, &high));
+	assert_false(series_percentile_interval(&s[1], 0.5, &low, &high));
 	assert_true(series_mean(&s[0]) == 7 && series_counted(&s[0]) == 250);
 	group_weigh_series(&g);
 	assert_null(s[0].strata); /* all samples represent the same number of ops */
@@ -293,6 +301,8 @@ static void test_latencies(void **unused)
 	group_weigh_series(&g);
 	assert_true(series_in_bucket(&s[0], 3) == 450 && series_in_bucket(&s[0], 10) == 150);
 	assert_true(series_in_bucket(&s[0], 4) == 0 && series_in_bucket(&s[1], 3) == 0);
+	assert_true(series_percentile_interval(&s[0], 0.75, &low, &high));
+	assert_true(low == 3 && high == ibs_lat_le(10));
 	assert_int_equal(series_percentile(&s[0], 0.75), ibs_lat_le(3));
 	assert_int_equal(series_percentile(&s[0], 0.76), ibs_lat_le(10));
 	assert_true(series_mean(&s[0]) == 15 && series_counted(&s[0]) == 750);

@@ -301,13 +301,51 @@ static void test_line(void **unused)
 	assert_non_null(strstr(out, "every row has fewer than 20 samples"));
 }
 
+static bool is_rank(double share, double n, double rank)
+{
+	return fabs(share * n - rank) < 1e-6;
+}
+
+/* Ranks of tables of the binomial distribution, and how often they contain the quantile. */
+static void test_ranks(void **state)
+{
+	static const struct {
+		double n, q;
+	} cases[] = { { 40, 0.5 }, { 150, 0.9 }, { 500, 0.99 }, { 20000, 0.99 } };
+	struct bounds b = estimate_ranks(100, 0.5);
+
+	(void)state;
+	assert_true(is_rank(b.low, 100, 40) && is_rank(b.high, 100, 61));
+	b = estimate_ranks(6.9, 0.5);
+	assert_true(is_rank(b.low, 6, 1) && is_rank(b.high, 6, 6));
+	assert_true(isnan(estimate_ranks(5, 0.5).low));
+	assert_true(isnan(estimate_ranks(35, 0.9).low) && !isnan(estimate_ranks(36, 0.9).low));
+	assert_true(isnan(estimate_ranks(367, 0.99).low) && !isnan(estimate_ranks(368, 0.99).low));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const double n = cases[i].n, q = cases[i].q;
+		unsigned int covered = 0;
+
+		b = estimate_ranks(n, q);
+		for (int run = 0; run < 2000; run++) {
+			/* gaps between samples above the quantile are geometric */
+			double above = -1;
+
+			for (double at = 0; at < n; at += ceil(log1p(-random_unit()) / log(q)))
+				above++;
+			covered += n - above >= round(b.low * n) && n - above < round(b.high * n);
+		}
+		if (covered < 1860 || covered > 1975)
+			fail_msg("%.0f samples, %.2f: %u of 2000", n, q, covered);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_coverage), cmocka_unit_test(test_rare),
 		cmocka_unit_test(test_every_op), cmocka_unit_test(test_drawn),
 		cmocka_unit_test(test_shares),	 cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_line),	 cmocka_unit_test(test_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,53 @@ static void simulated(void **state)
 	assert_true(fabs(dram->bias / dram->n) < 0.01);
 }
 
+static void share(void **state)
+{
+	struct strata_sum below = { .part = { 10, 0, 20, 0 }, .square = { 30 } };
+	const struct strata_sum all = { .part = { 40, 0, 80, 0 }, .square = { 120 } };
+	double low, high;
+
+	(void)state;
+	/* the same share in both slices: what is left is 3 of 5 parts of the sampling */
+	assert_true(strata_share_interval(&four, &below, &all, &low, &high));
+	NEAR(log(high / (1 - high)) - log(0.25 / 0.75),
+	     1.959964 * sqrt(0.6 * 120 * 0.25 * 0.75) / (120 * 0.25 * 0.75));
+	NEAR(low / (1 - low) * high / (1 - high), 1 / 9.0);
+	assert_false(strata_share_interval(&four, &all, &all, &low, &high));
+	assert_false(strata_share_interval(&four, &(struct strata_sum){}, &all, &low, &high));
+	assert_false(strata_share_interval(&four, &(struct strata_sum){}, &(struct strata_sum){},
+					   &low, &high));
+	/* unequal slices make it wider */
+	below.part[0] = 0;
+	below.part[2] = 30;
+	assert_true(strata_share_interval(&four, &below, &all, &low, &high));
+	assert_true(high > 0.4);
+}
+
+/* Percentiles of latencies from memory, which are higher at some times than at others. */
+static void quantiles(void **state)
+{
+	static const double q[] = { 0.5, 0.9, 0.99 };
+	unsigned int covered = 0, n = 0;
+
+	(void)state;
+	for (int i = 0; i < 3 * 4; i++) {
+		struct sim s = { .state = i,
+				 .load = i % 2 ? SIM_STEPS : SIM_STEADY,
+				 .contended = i / 2 % 2,
+				 .quantile = q[i / 4] };
+		struct sim_score score[SIM_ROWS];
+
+		sim_score(&s, 200, score);
+		assert_int_equal(score[SIM_DRAM].shares, 200);
+		assert_in_range(score[SIM_DRAM].shares_covered, 178, 200);
+		covered += score[SIM_DRAM].shares_covered;
+		n += 200;
+	}
+	print_message("quantiles: %u of %u\n", covered, n);
+	assert_in_range(covered, 93 * n / 100, 97 * n / 100);
+}
+
 static struct sim_score *split(enum sim_load load, double dram, double l3, double full_share)
 {
 	static struct sim_score score[SIM_ROWS];
@@ -159,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights),  cmocka_unit_test(interval),	 cmocka_unit_test(merged),
 		cmocka_unit_test(schedule), cmocka_unit_test(simulated), cmocka_unit_test(splits),
+		cmocka_unit_test(share),    cmocka_unit_test(quantiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,6 +191,90 @@ static void rows(void **state)
 	assert_true(isnan(series_mean(&(struct series){})));
 }
 
+/* Slices of both strata by turns, with @n samples each, of which a part takes 800 cycles rather than 400. */
+static void build_two(struct snapshot *out, __u64 n, const double *slow, int slices)
+{
+	struct stratified *w = stratified_new(1U << IBS_SRC_DRAM);
+
+	for (int i = 0; i < slices; i++) {
+		struct series dram = series(IBS_SRC_DRAM, n, in_dram);
+		struct group g = { .slot = 1, .n_series = 1, .series = &dram };
+		const __u64 late = llround(slow[i] * n);
+
+		in_dram[ibs_lat_bucket(400)] = n - late;
+		in_dram[ibs_lat_bucket(800)] = late;
+		add(w, i % 2, 10, &g, 1, 1);
+	}
+	stratified_end(w, out);
+	stratified_free(w);
+}
+
+/* The bucket that ends with @le has @value; one that begins with @low does. */
+static bool begins(long low, __u32 value)
+{
+	return low == (long)ibs_lat_le(ibs_lat_bucket(value) - 1) + 1;
+}
+
+static bool ends(long high, __u32 value)
+{
+	return high == (long)ibs_lat_le(ibs_lat_bucket(value));
+}
+
+static void percentiles(void **state)
+{
+	double slow[STRATA_WINDOW];
+	const struct series *s;
+	struct snapshot even, uneven;
+	struct series sum = {};
+	long low, high;
+
+	(void)state;
+	/* 54 % take 400 cycles, in each slice: 1200 samples say so */
+	for (int i = 0; i < STRATA_WINDOW; i++)
+		slow[i] = 0.46;
+	build_two(&even, 50, slow, STRATA_WINDOW);
+	s = even.groups[0].series;
+	assert_true(series_percentile_interval(s, 0.5, &low, &high));
+	assert_true(begins(low, 400) && ends(high, 400));
+	assert_true(series_percentile_interval(s, 0.99, &low, &high));
+	assert_true(begins(low, 800) && ends(high, 800));
+	/* rows add up series */
+	for (int i = 0; i < 2; i++)
+		series_add(&sum, s);
+	assert_true(series_percentile_interval(&sum, 0.5, &low, &high));
+	assert_true(begins(low, 400) && ends(high, 400));
+	series_free(&sum);
+	snapshot_free(&even);
+	/* the same number, but 11 of the 24 slices have nothing else: what the other stratum had then is unknown */
+	for (int i = 0; i < STRATA_WINDOW; i++)
+		slow[i] = i / 2 % 2 && i != 3;
+	build_two(&uneven, 50, slow, STRATA_WINDOW);
+	s = uneven.groups[0].series;
+	assert_int_equal(s->buckets[ibs_lat_bucket(800)], 550);
+	assert_true(series_percentile_interval(s, 0.5, &low, &high));
+	assert_true(begins(low, 400) && ends(high, 800));
+	snapshot_free(&uneven);
+}
+
+/* 368 samples of one weight bound p99; a stratum with one slice bounds nothing. */
+static void few_percentiles(void **state)
+{
+	const double slow[STRATA_WINDOW] = {};
+	struct snapshot s;
+	long low, high;
+
+	(void)state;
+	build_two(&s, 15, slow, STRATA_WINDOW);
+	assert_int_equal(s.groups[0].series[0].valid, 360);
+	assert_true(series_percentile(s.groups[0].series, 0.99) > 0);
+	assert_false(series_percentile_interval(s.groups[0].series, 0.99, &low, &high));
+	assert_true(series_percentile_interval(s.groups[0].series, 0.9, &low, &high));
+	snapshot_free(&s);
+	build_two(&s, 500, slow, 3);
+	assert_false(series_percentile_interval(s.groups[0].series, 0.5, &low, &high));
+	snapshot_free(&s);
+}
+
 /* More slices than a window has room for. */
 static void long_window(void **state)
 {
@@ -199,6 +283,7 @@ static void long_window(void **state)
 	struct stratified *w = stratified_new(1U << IBS_SRC_DRAM);
 	struct snapshot s;
 	double sum = 0;
+	long low, high;
 
 	(void)state;
 	for (int i = 0; i < 3 * STRATA_SLICES; i++)
@@ -212,14 +297,26 @@ static void long_window(void **state)
 	/* a sample in ten tags, of 100 ops each */
 	NEAR(sum, 3.0 * STRATA_SLICES * 100);
 	NEAR(s.groups[0].series[0].ops, sum);
+	/* as many entries as slices, and the same sum */
+	assert_int_equal(s.groups[0].series[0].strata->n_timed, s.strata->design.n);
+	for (unsigned int k = 0; k < s.strata->design.n; k++)
+		sum -= s.groups[0].series[0].strata->timed[k].ops;
+	assert_true(fabs(sum) < 1);
+	assert_true(series_percentile_interval(s.groups[0].series, 0.5, &low, &high));
+	assert_true(begins(low, 400) && ends(high, 400));
 	snapshot_free(&s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums), cmocka_unit_test(ledgers),     cmocka_unit_test(shares),
-		cmocka_unit_test(rows), cmocka_unit_test(long_window),
+		cmocka_unit_test(sums),
+		cmocka_unit_test(ledgers),
+		cmocka_unit_test(shares),
+		cmocka_unit_test(rows),
+		cmocka_unit_test(long_window),
+		cmocka_unit_test(percentiles),
+		cmocka_unit_test(few_percentiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

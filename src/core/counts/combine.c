@@ -28,6 +28,9 @@ struct part {
 	struct strata_sum cycles,
 		ops; /* of slices with weights, in the order of stratified.design */
 	double hitm, buckets[IBS_LAT_BUCKETS];
+	/* the first n_weighed: of slices with weights, the others of open ones, each in the order of slices */
+	struct strata_timed *timed;
+	size_t n_weighed, n_timed, timed_room;
 };
 
 /* A group of one stratum. Its slot stays the same: only collectors with pins fold slots. */
@@ -70,6 +73,7 @@ static void free_cells(struct stratum_counts *c)
 		for (size_t k = 0; k < c->cell[i].n; k++) {
 			series_free(&c->cell[i].part[k].all);
 			free(c->cell[i].part[k].portion);
+			free(c->cell[i].part[k].timed);
 		}
 		free(c->cell[i].part);
 	}
@@ -91,6 +95,19 @@ bool stratified_is_full(const struct stratified *s)
 	return s->slices + 1 == 2 * STRATA_WINDOW && s->design.n + s->first > STRATA_SLICES;
 }
 
+static void merge_timed(struct part *p, const unsigned int into[STRATA_SLICES])
+{
+	const size_t open = p->n_timed - p->n_weighed;
+	size_t left;
+
+	for (size_t i = 0; i < p->n_weighed; i++)
+		p->timed[i].slice = into[p->timed[i].slice];
+	left = strata_timed_sort(p->timed, p->n_weighed);
+	memmove(p->timed + left, p->timed + p->n_weighed, open * sizeof(*p->timed));
+	p->n_weighed = left;
+	p->n_timed = left + open;
+}
+
 static void merge(struct stratified *s)
 {
 	unsigned int into[STRATA_SLICES];
@@ -103,8 +120,22 @@ static void merge(struct stratified *s)
 			for (size_t k = 0; k < c->n; k++) {
 				strata_sum_merge(&c->part[k].cycles, into);
 				strata_sum_merge(&c->part[k].ops, into);
+				merge_timed(&c->part[k], into);
 			}
 		}
+	}
+}
+
+static void weigh_timed(struct part *p, const double *weight, unsigned int n, unsigned int at)
+{
+	for (size_t i = p->n_weighed; i < p->n_timed; i++) {
+		struct strata_timed *t = &p->timed[i];
+		const double w = t->slice < n ? weight[t->slice] : 1;
+
+		t->ops = (float)(t->ops * w);
+		t->square = (float)(t->square * w * w);
+		p->n_weighed += t->slice < n;
+		t->slice = t->slice < n ? at + t->slice : t->slice - n;
 	}
 }
 
@@ -124,6 +155,7 @@ static void weigh_part(struct part *p, enum stratum of, const double *weight, un
 		p->ops.square[of] += o->samples * w * w;
 		p->hitm += o->hitm * w;
 	}
+	weigh_timed(p, weight, n, at);
 	memmove(p->open, p->open + n, (OPEN_SLICES - n) * sizeof(*p->open));
 	memset(p->open + OPEN_SLICES - n, 0, n * sizeof(*p->open));
 	for (size_t i = 0; i < p->n_portions; i++) {
@@ -257,9 +289,14 @@ static void add_series(struct part *p, const struct series *slice, unsigned int 
 	if (!s.valid || !s.buckets)
 		return;
 	portion = portion_of(p, like);
+	array_reserve(p->timed, p->timed_room, p->n_timed + IBS_LAT_BUCKETS);
 	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++) {
 		portion->buckets[b] += s.buckets[b];
 		open->square += s.buckets[b] * bucket_middle(b) * bucket_middle(b);
+		if (s.buckets[b])
+			p->timed[p->n_timed++] = (struct strata_timed){
+				.slice = k, .bucket = b, .ops = s.buckets[b], .square = s.buckets[b]
+			};
 	}
 }
 
@@ -389,6 +426,7 @@ static void add_part(struct series *to, struct part *p, enum stratum of, double 
 	scale(&p->ops, shared);
 	strata_add(&x->cycles, &p->cycles);
 	strata_add(&x->ops, &p->ops);
+	strata_timed_add(x, p->timed, p->n_weighed, shared);
 	/* rows mix both kinds of series: a mean over samples must not prefer one */
 	if (of == STRATUM_MISS)
 		p->all.open_n = p->all.open = 0;

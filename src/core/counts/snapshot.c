@@ -69,6 +69,7 @@ static void strata_sum_up(struct series *a, const struct series_strata *b)
 	a->strata->design = b->design;
 	strata_add(&a->strata->cycles, &b->cycles);
 	strata_add(&a->strata->ops, &b->ops);
+	strata_timed_add(a->strata, b->timed, b->n_timed, 1);
 	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
 		a->strata->buckets[i] += b->buckets[i];
 }
@@ -100,18 +101,9 @@ void series_add(struct series *a, const struct series *b)
 	series_sum(a, b, 1);
 }
 
-static __u64 timed_ops(const struct series_strata *x)
-{
-	__u64 sum = 0;
-
-	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
-		sum += x->buckets[i];
-	return sum;
-}
-
 double series_mean(const struct series *s)
 {
-	const double n = s->strata ? timed_ops(s->strata) : s->valid;
+	const double n = s->strata ? strata_timed_ops(s->strata) : s->valid;
 
 	return n > 0 ? (s->strata ? s->cycles : s->sum) / n : (double)NAN;
 }
@@ -138,25 +130,6 @@ double series_counted(const struct series *s)
 	return s->strata ? s->ops : s->samples;
 }
 
-long series_percentile(const struct series *s, double q)
-{
-	const __u64 *n = s->strata ? s->strata->buckets : s->buckets;
-	__u64 rank, upto = 0, all = s->valid;
-
-	/* the slack allows for 1 - 0.9, which is not quite 0.1 */
-	if (!s->buckets || s->valid < 1 / (1 - q) - 1e-6)
-		return -1;
-	if (s->strata)
-		all = timed_ops(s->strata);
-	rank = ceil(q * all - 1e-6);
-	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
-		upto += n[i];
-		if (upto >= rank)
-			return ibs_lat_le(i);
-	}
-	return -1;
-}
-
 void series_put_buckets(struct json_writer *w, const struct series *s)
 {
 	json_begin_array(w, "buckets");
@@ -174,6 +147,8 @@ void series_put_buckets(struct json_writer *w, const struct series *s)
 void series_free(struct series *s)
 {
 	free(s->buckets);
+	if (s->strata)
+		free(s->strata->timed);
 	free(s->strata);
 	s->buckets = NULL;
 	s->strata = NULL;

@@ -110,7 +110,8 @@ static struct variance variance_of(const struct strata_design *d, const struct s
 
 	for (unsigned int k = 0; k < d->n; k++)
 		sum += d->slice[k].of == of ? s->part[k] : 0;
-	if (sum <= 0)
+	/* of nothing */
+	if (!(sum > 0) && !(s->square[of] > 0))
 		return (struct variance){ .known = true };
 	for (unsigned int k = 0; k < d->n; k++) {
 		double rest = s->part[k] - sum * (d->slice[k].ops / whole.ops);
@@ -142,27 +143,75 @@ static double student(double freedom)
 	       (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * n * n * n);
 }
 
-bool strata_interval(const struct strata_design *d, const struct strata_sum *s, double *low,
-		     double *high)
+static bool all_variance(const struct strata_design *d, const struct strata_sum *s,
+			 struct variance *out)
 {
-	double sum = 0, v = 0, error = 0, half;
-
-	for (unsigned int k = 0; k < d->n; k++)
-		sum += s->part[k];
-	if (sum <= 0)
-		return false;
+	*out = (struct variance){ .known = true };
 	for (enum stratum of = 0; of < STRATUM_N; of++) {
 		const struct variance one = variance_of(d, s, of);
 
 		if (!one.known)
 			return false;
-		v += one.v;
-		error += one.error;
+		out->v += one.v;
+		out->error += one.error;
 	}
+	return true;
+}
+
+/* Standard deviations that 95 % lie within. */
+static double deviations(const struct variance *v)
+{
+	return v->error > 0 ? student(v->v * v->v / v->error) : Z;
+}
+
+bool strata_interval(const struct strata_design *d, const struct strata_sum *s, double *low,
+		     double *high)
+{
+	struct variance v;
+	double sum = 0, half;
+
+	for (unsigned int k = 0; k < d->n; k++)
+		sum += s->part[k];
+	if (sum <= 0 || !all_variance(d, s, &v))
+		return false;
 	/* sums of few samples are skewed: their logarithm is less so */
-	half = (error > 0 ? student(v * v / error) : Z) * sqrt(v) / sum;
+	half = deviations(&v) * sqrt(v.v) / sum;
 	*low = sum * exp(-half);
 	*high = sum * exp(half);
+	return true;
+}
+
+/*
+ * Woodruff (1952): a quantile lies between the quantiles of the shares that the distribution function may have at it.
+ * That share is a ratio of two sums, so its variance is that of the sum of what remains of each sample, 1 or 0 less
+ * the share. Only differences of slices in the distribution count, not those in the number of ops.
+ */
+bool strata_share_interval(const struct strata_design *d, const struct strata_sum *below,
+			   const struct strata_sum *all, double *low, double *high)
+{
+	double part = 0, sum = 0, share, half, odds;
+	struct variance v = {};
+	struct strata_sum rest;
+
+	for (unsigned int k = 0; k < d->n; k++) {
+		part += below->part[k];
+		sum += all->part[k];
+	}
+	share = part / sum;
+	if (!(sum > 0) || !(share > 0 && share < 1))
+		return false;
+	for (unsigned int k = 0; k < d->n; k++)
+		rest.part[k] = (float)(below->part[k] - share * all->part[k]);
+	for (enum stratum of = 0; of < STRATUM_N; of++)
+		rest.square[of] = below->square[of] * (1 - share) * (1 - share) +
+				  (all->square[of] - below->square[of]) * share * share;
+	if (!all_variance(d, &rest, &v))
+		return false;
+	/* the logarithm of the odds is less skewed, and leads to no share beyond 0 and 1 */
+	half = deviations(&v) * sqrt(v.v) / (sum * share * (1 - share));
+	odds = log(share / (1 - share));
+	*low = 1 / (1 + exp(half - odds));
+	*high = 1 / (1 + exp(-half - odds));
 	return true;
 }
 

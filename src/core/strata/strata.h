@@ -85,6 +85,15 @@ bool strata_interval(const struct strata_design *d, const struct strata_sum *s, 
 		     double *high);
 
 /**
+ * strata_share_interval() - where a share of a sum lies, with 95 % confidence
+ * @below: a part of @all, sample by sample
+ *
+ * Return: false if that is unknown: as of strata_interval(), or the part is nothing or everything.
+ */
+bool strata_share_interval(const struct strata_design *d, const struct strata_sum *below,
+			   const struct strata_sum *all, double *low, double *high);
+
+/**
  * strata_merge() - make room in a full design
  * @into: gets the new index of each slice, for strata_sum_merge()
  */

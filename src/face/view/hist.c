@@ -311,6 +311,23 @@ static void put_interval(struct json_writer *w, const char *key, bool known, dou
 	json_end(w);
 }
 
+static void put_percentiles(struct json_writer *w, const struct series *s)
+{
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		long p = series_percentile(s, percentiles[i].q);
+
+		json_put_known(w, percentiles[i].name, p >= 0, p);
+	}
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		char key[32];
+		long low = 0, high = 0;
+		const bool known = series_percentile_interval(s, percentiles[i].q, &low, &high);
+
+		snprintf(key, sizeof(key), "%s_interval", percentiles[i].name);
+		put_interval(w, key, known, low, high);
+	}
+}
+
 /* What a row of strata has in addition. */
 static void put_weighted(struct json_writer *w, const struct series *s)
 {
@@ -362,11 +379,7 @@ static void put_row(struct json_writer *w, const struct row *r, const struct lab
 	}
 	json_put_known(w, "hitm_cycles", s->state_n && !isnan(cycles), s->hitm);
 	json_put_known(w, "exposed_cycles", !isnan(series_exposed(s)), s->exposed);
-	for (size_t i = 0; i < PERCENTILES; i++) {
-		long p = series_percentile(s, percentiles[i].q);
-
-		json_put_known(w, percentiles[i].name, p >= 0, p);
-	}
+	put_percentiles(w, s);
 	series_put_buckets(w, s);
 	if (s->strata)
 		put_weighted(w, s);
