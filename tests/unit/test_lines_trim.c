@@ -10,9 +10,10 @@
 
 #include "where/lines.h"
 
-#define MOST 1000
-#define COLD 20000
-#define HOT  4
+#define MOST	1000
+#define COLD	20000
+#define HOT	4
+#define LATENCY 200
 
 /* A load or a store of a line by CPU @cpu. */
 static void add(struct line_set *s, const struct trace_info *info, __u64 phys, __u32 cpu, __u64 i)
@@ -29,6 +30,11 @@ static void add(struct line_set *s, const struct trace_info *info, __u64 phys, _
 	t->op.present = ~0u;
 	reg[IBS_OP_DATA3] = IBS_OP_DATA3_PHY_VALID | IBS_OP_DATA3_LIN_VALID |
 			    (i % 2 ? IBS_OP_DATA3_LD_OP : IBS_OP_DATA3_ST_OP);
+	if (i % 2) { /* data that another cache has modified */
+		reg[IBS_OP_DATA2] = 5;
+		reg[IBS_OP_DATA3] |=
+			IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | (__u64)LATENCY << 32;
+	}
 	reg[IBS_DC_PHYSADDR] = reg[IBS_DC_LINADDR] = phys;
 	lines_add(s, &ev);
 }
@@ -38,7 +44,7 @@ static void test_hot_lines_stay(void **state)
 	struct trace_info info = { 0 };
 	struct line_set *s;
 	const struct lines *lines;
-	__u64 kept = 0, hot = 0;
+	__u64 kept = 0, hot = 0, cycles = 0, hitm = 0;
 
 	(void)state;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
@@ -53,6 +59,8 @@ static void test_hot_lines_stay(void **state)
 		const struct line *l = &lines->line[i];
 
 		kept += l->samples;
+		cycles += l->cycles;
+		hitm += l->hitm_cycles;
 		if (l->address >= 0x100000)
 			continue;
 		hot++;
@@ -61,6 +69,9 @@ static void test_hot_lines_stay(void **state)
 	}
 	assert_int_equal(hot, HOT);
 	assert_int_equal(kept + lines->trimmed, 2 * COLD);
+	assert_int_equal(cycles + lines->trimmed_cycles, COLD * LATENCY);
+	assert_int_equal(hitm + lines->trimmed_hitm, COLD * LATENCY);
+	assert_true(lines->trimmed_hitm > 0);
 	lines_free(s);
 }
 

@@ -145,6 +145,7 @@ struct lines {
 	__u64 other;				  /* other samples */
 	__u64 moved;				  /* pages */
 	__u64 trimmed;				  /* samples, by lines_opts.most */
+	__u64 trimmed_cycles, trimmed_hitm; /* of these, as cycles and hitm_cycles of a line */
 	/* samples of lines_add_window() */
 	struct lines_hot {
 		__u64 tables;

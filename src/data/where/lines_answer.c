@@ -182,7 +182,9 @@ bool lines_hottest(const struct lines_print *p, const struct lines *lines, doubl
 		   struct lines_hottest *out)
 {
 	struct line_rows rows = line_rows_new(p, lines, 0);
-	const double all = cost_of(lines, &lines->total), cycles = lines->total.cycles;
+	const bool hitm = lines->total.hitm_cycles;
+	const double cycles = (double)lines->total.cycles + lines->trimmed_cycles;
+	const double all = hitm ? (double)lines->total.hitm_cycles + lines->trimmed_hitm : cycles;
 	const struct line *best = NULL;
 	char address[LINE_ADDRESS];
 
@@ -201,7 +203,7 @@ bool lines_hottest(const struct lines_print *p, const struct lines *lines, doubl
 			.name = printable_name(&rows, best),
 			.function = function_of(&rows, best),
 			.share = cost_of(lines, best) / all,
-			.of_hitm = lines->total.hitm_cycles,
+			.of_hitm = hitm,
 			.cycles_share = best->cycles / cycles,
 		};
 	line_rows_free(&rows);

@@ -53,6 +53,13 @@ static size_t add_up(const struct line_set *s, __u32 *line, struct sum *sum)
 	return n;
 }
 
+static void give_up(struct lines *out, const struct line_access *a)
+{
+	out->trimmed += a->samples;
+	out->trimmed_cycles += a->cycles;
+	out->trimmed_hitm += line_from_hitm(a->from) ? a->cycles : 0;
+}
+
 /* Keep the accesses of lines that are kept, and find them again. */
 static void keep(struct line_set *s, const __u32 *line, const bool *kept)
 {
@@ -63,7 +70,7 @@ static void keep(struct line_set *s, const __u32 *line, const bool *kept)
 	s->n = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!kept[line[i]]) {
-			s->out.trimmed += s->access[i].samples;
+			give_up(&s->out, &s->access[i]);
 			continue;
 		}
 		s->access[s->n] = s->access[i];
