@@ -9,6 +9,7 @@
 
 struct json_writer;
 struct screen;
+struct why_places;
 
 /* Now, by the counters of a collector. Zero: not given. */
 struct why_now {
@@ -66,8 +67,6 @@ void why_format_sampled(double sampled_s, double age_s, char buf[WHY_SAMPLED]);
 
 /* The name of a container, as tables have it. */
 void why_put_name(const char *name);
-
-struct why_places;
 
 /* Print the comparison, whose selections are the name and what each side is. @places: NULL: unknown */
 void why_put_json(const struct screen *s, struct diff *d, const struct compare_result *r,

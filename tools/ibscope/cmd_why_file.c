@@ -40,7 +40,7 @@ typedef int reader(struct of_file *f, struct recorded *in, struct err *err);
 
 static int read_file(struct of_file *f, bool names, bool symbols, reader *read, struct err *err)
 {
-	/* symbols are of code and of data; what data is needed of is only known at the end */
+	/* names are of code and of data: that of the hottest line, which is known when all has been read */
 	struct recorded in = { .input = { .file = f->of->file },
 			       .heap = symbols,
 			       .places = symbols,

@@ -55,9 +55,8 @@ struct diff_split {
 	const struct diff
 		*of; /* only samples of this row of a comparison by_container; NULL: all */
 	__u32 row;
-	void (*now)(
-		void *ctx,
-		const struct trace_event *ev); /* gets those of the second part, too; NULL: none */
+	/* gets the samples of the second part, too; NULL: none */
+	void (*now)(void *ctx, const struct trace_event *ev);
 	void *ctx;
 };
 
@@ -137,8 +136,8 @@ struct diff_print {
 	const struct screen *screen;
 	enum table_format format;
 	size_t top; /* rows of where; 0: the format's usual number */
-	void (*more)(void *ctx,
-		     struct json_writer *w); /* adds members to the JSON object; NULL: none */
+	/* adds members to the JSON object; NULL: none */
+	void (*more)(void *ctx, struct json_writer *w);
 	void *ctx;
 };
 
