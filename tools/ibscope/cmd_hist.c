@@ -267,8 +267,15 @@ static int check_options(struct hist *h, struct err *err)
 		ret = err_set(err, -EINVAL, "--html excludes other formats, --by and -T");
 	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
 		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
-	if (!ret && h->sampling.strata && (two || h->html_path))
-		ret = err_set(err, -EINVAL, "--strata: works with one event, and not with --html");
+	if (!ret && h->sampling.strata && two)
+		ret = err_set(err, -EINVAL,
+			      "--strata: works with one event: run hist once for each event");
+	if (!ret && h->sampling.strata && h->html_path)
+		ret = err_set(
+			err, -EINVAL,
+			"--strata and --html exclude each other: use `ibscope record --strata "
+			"%s`, then `ibscope html` on the recording",
+			strata_option_name(h->sampling.strata));
 	if (!ret && two && h->view.opts.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
 			      "--csv: two events have different columns: use --json, or one event");
