@@ -278,8 +278,9 @@ static void few_percentiles(void **state)
 /* More slices than a window has room for. */
 static void long_window(void **state)
 {
-	struct series dram = series(IBS_SRC_DRAM, 1, in_dram);
-	struct group g = { .slot = 1, .n_series = 1, .series = &dram };
+	struct series both[] = { series(IBS_SRC_DRAM, 1, in_dram),
+				 { .src = IBS_SRC_NONE, .samples = 1 } };
+	struct group g = { .slot = 1, .n_series = 2, .series = both };
 	struct stratified *w = stratified_new(1U << IBS_SRC_DRAM);
 	struct snapshot s;
 	double sum = 0;
@@ -291,19 +292,20 @@ static void long_window(void **state)
 	stratified_end(w, &s);
 	stratified_free(w);
 	assert_true(s.strata->design.n <= STRATA_SLICES);
-	assert_int_equal(s.groups[0].series[0].samples, 3 * STRATA_SLICES);
+	assert_int_equal(s.groups[0].series[1].samples, 3 * STRATA_SLICES);
 	for (unsigned int k = 0; k < s.strata->design.n; k++)
-		sum += s.groups[0].series[0].strata->ops.part[k];
+		sum += s.groups[0].series[1].strata->ops.part[k];
 	/* a sample in ten tags, of 100 ops each */
 	NEAR(sum, 3.0 * STRATA_SLICES * 100);
-	NEAR(s.groups[0].series[0].ops, sum);
+	NEAR(s.groups[0].series[1].ops, sum);
 	/* as many entries as slices, and the same sum */
-	assert_int_equal(s.groups[0].series[0].strata->n_timed, s.strata->design.n);
+	assert_int_equal(s.groups[0].series[1].strata->n_timed, s.strata->design.n);
 	for (unsigned int k = 0; k < s.strata->design.n; k++)
-		sum -= s.groups[0].series[0].strata->timed[k].ops;
+		sum -= s.groups[0].series[1].strata->timed[k].ops;
 	assert_true(fabs(sum) < 1);
-	assert_true(series_percentile_interval(s.groups[0].series, 0.5, &low, &high));
+	assert_true(series_percentile_interval(&s.groups[0].series[1], 0.5, &low, &high));
 	assert_true(begins(low, 400) && ends(high, 400));
+	assert_false(series_percentile_interval(&s.groups[0].series[0], 0.5, &low, &high));
 	snapshot_free(&s);
 }
 

@@ -100,6 +100,8 @@ static void merge_timed(struct part *p, const unsigned int into[STRATA_SLICES])
 	const size_t open = p->n_timed - p->n_weighed;
 	size_t left;
 
+	if (!p->n_weighed)
+		return;
 	for (size_t i = 0; i < p->n_weighed; i++)
 		p->timed[i].slice = into[p->timed[i].slice];
 	left = strata_timed_sort(p->timed, p->n_weighed);
@@ -289,14 +291,15 @@ static void add_series(struct part *p, const struct series *slice, unsigned int 
 	if (!s.valid || !s.buckets)
 		return;
 	portion = portion_of(p, like);
-	array_reserve(p->timed, p->timed_room, p->n_timed + IBS_LAT_BUCKETS);
 	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++) {
 		portion->buckets[b] += s.buckets[b];
 		open->square += s.buckets[b] * bucket_middle(b) * bucket_middle(b);
-		if (s.buckets[b])
-			p->timed[p->n_timed++] = (struct strata_timed){
-				.slice = k, .bucket = b, .ops = s.buckets[b], .square = s.buckets[b]
-			};
+		if (!s.buckets[b])
+			continue;
+		array_reserve(p->timed, p->timed_room, p->n_timed + 1);
+		p->timed[p->n_timed++] = (struct strata_timed){
+			.slice = k, .bucket = b, .ops = s.buckets[b], .square = s.buckets[b]
+		};
 	}
 }
 
