@@ -621,6 +621,48 @@ static void test_stack_key_again(void **state)
 }
 
 /* Command lines hold anything; a simulated recording stays one; nothing is known of a fresh one. */
+/* Samples of first threads are skipped up to the next rewind, those of others and all events stay. */
+static void test_first_threads(void **state)
+{
+	const struct ibs_record records[] = { { .time = 1, .tgid = 5, .tid = 5 },
+					      { .time = 2, .tgid = 5, .tid = 6 },
+					      { .time = 3, .tgid = 6, .tid = 6 },
+					      { .time = 4, .tgid = 6, .tid = 5 },
+					      { .time = 5, .tgid = 5, .tid = 5 } };
+	const struct trace_event comm = { .kind = TRACE_COMM,
+					  .time = 3,
+					  .comm = { 6, 6, true, "a" } };
+	static const __u64 skipped[] = { 2, 3, 4 }, all[] = { 1, 2, 3, 3, 4, 5 };
+	int fd = memfd_create("threads", 0);
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	info = some_info();
+	r = create(fd, true);
+	assert_int_equal(recording_event(r, &comm, &err), 0);
+	assert_int_equal(recording_samples(r, records, NULL, ARRAY_SIZE(records), &err), 0);
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(fd);
+	trace_skip_first_threads(t);
+	for (unsigned int i = 0; i < ARRAY_SIZE(skipped); i++) {
+		next(t, &ev);
+		assert_int_equal(ev.time, skipped[i]);
+	}
+	at_end(t);
+	trace_rewind(t, &err);
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++) {
+		next(t, &ev);
+		assert_int_equal(ev.time, all[i]);
+	}
+	at_end(t);
+	trace_close(t);
+	close(fd);
+}
+
 static void test_description(void **state)
 {
 	int fd = memfd_create("description", 0);
@@ -664,11 +706,11 @@ static void test_lost_text(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_nobody_reads),
-		cmocka_unit_test(test_slow_pipe),   cmocka_unit_test(test_device_full),
-		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_description), cmocka_unit_test(test_stack_key_again),
-		cmocka_unit_test(test_lost_text),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_nobody_reads),
+		cmocka_unit_test(test_slow_pipe),     cmocka_unit_test(test_device_full),
+		cmocka_unit_test(test_no_room),	      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_description),   cmocka_unit_test(test_stack_key_again),
+		cmocka_unit_test(test_first_threads), cmocka_unit_test(test_lost_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -500,6 +500,12 @@ static __u64 next_time(const struct samples *s)
 	return VALUE(s->columns, TIME, s->next);
 }
 
+/* Or of an unknown one: without the columns both are 0. */
+static bool is_of_first_thread(const struct samples *s)
+{
+	return VALUE(s->columns, TID, s->next) == VALUE(s->columns, TGID, s->next);
+}
+
 /* The block with the earliest next sample; NULL if there are none. */
 static struct samples *earliest(struct reader *r)
 {
@@ -522,6 +528,10 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 		s = earliest(r);
 		if (s && !r->may_pair && r->has_event && r->event.time <= next_time(s))
 			return emit_event(r, ev);
+		if (s && !r->may_pair && t->skips_first_threads && is_of_first_thread(s)) {
+			s->next++;
+			continue;
+		}
 		if (s && !r->may_pair) {
 			emit_sample(r, s, ev);
 			return 1;

@@ -83,6 +83,7 @@ int symbols_read_stacks(struct symbols *s, const struct tasks *tasks, struct tra
 	struct trace_event ev;
 	int ret = trace_rewind(trace, err);
 
+	trace_skip_first_threads(trace);
 	while (!ret && (ret = trace_next(trace, &ev, err)) > 0) {
 		symbols_learn_stack(s, tasks, &ev);
 		ret = 0;

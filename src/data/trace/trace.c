@@ -348,7 +348,7 @@ int trace_rewind(struct trace *t, struct err *err)
 {
 	(void)err;
 	t->format->rewind(t);
-	t->skips_samples = false;
+	t->skips_samples = t->skips_first_threads = false;
 	return 0;
 }
 

@@ -296,6 +296,7 @@ struct trace {
 	__u64 done, total;	      /* bytes read so far, and of the whole file */
 	bool skips_samples;	      /* by trace_skip_samples(); formats may ignore it */
 	bool skips_allocs;	      /* by trace_skip_allocs(); likewise */
+	bool skips_first_threads;     /* by trace_skip_first_threads(); likewise */
 	struct trace_weights weights; /* of strata */
 };
 
@@ -361,6 +362,12 @@ const struct trace_slice *trace_slices(const struct trace *t, size_t *n);
 static inline void trace_skip_samples(struct trace *t)
 {
 	t->skips_samples = true;
+}
+
+/* From now on samples of the first threads of processes, or of unknown ones, are not wanted; likewise. */
+static inline void trace_skip_first_threads(struct trace *t)
+{
+	t->skips_first_threads = true;
 }
 
 /* From now on, also after trace_rewind(), allocations and frees are not wanted: formats that can skip them do so. */
