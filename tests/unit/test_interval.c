@@ -52,6 +52,7 @@ static void compare(const struct snapshot *got, const struct snapshot *want)
 		assert_int_equal(g->slot, w->slot);
 		assert_memory_equal(&g->key, &w->key, sizeof(g->key));
 		assert_int_equal(g->tlb.l2_miss, w->tlb.l2_miss);
+		assert_int_equal(g->tlb.l2_miss_ops, w->tlb.l2_miss_ops);
 		assert_int_equal(g->n_series, w->n_series);
 		for (size_t k = 0; k < w->n_series; k++) {
 			const struct series *a = &g->series[k], *b = &w->series[k];

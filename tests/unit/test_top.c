@@ -609,6 +609,58 @@ static void test_history_forgets(void **state)
 	history_free(h);
 }
 
+static struct table table_of(const struct history *h, size_t i)
+{
+	struct snapshot s;
+	struct table t;
+
+	history_snapshot(h, i, &s);
+	table_build(&s, IBS_METRIC_DC_MISS_LAT, 0, TABLE_CYCLES, 1, history_name, (void *)h, &t);
+	snapshot_free(&s);
+	return t;
+}
+
+/* Samples of strata: percentiles, means and walks are those of the ops, also of intervals added up. */
+static void test_weighted(void **state)
+{
+	const unsigned int n = 400, groups = 400;
+	struct history *h = history_new();
+
+	(void)state;
+	for (unsigned int i = 0; i < n; i++) {
+		struct frame f = { .end_ns = (1000ULL + i) * 1000000000, .by = BY };
+		struct snapshot s;
+
+		make(&s, groups, 0);
+		for (unsigned int g = 0; g < groups; g++) {
+			struct group *group = &s.groups[g];
+
+			group->weighted = group->has_tlb = true;
+			group->tlb = (struct tlb_counts){ .l2_miss = 7, .l2_miss_ops = 1000000 };
+			/* a fifth of the samples is from memory, but few of the ops */
+			for (size_t k = 2; k < group->n_series; k++) {
+				group->series[k].ops /= 100;
+				group->series[k].cycles /= 100;
+			}
+		}
+		history_add(h, &s, &f, name_of, NULL);
+		snapshot_free(&s);
+	}
+	for (size_t i = 0; i < history_n(h); i += history_n(h) - 1) {
+		const struct frame *f = history_frame(h, i);
+		struct table t = table_of(h, i);
+		const __u64 intervals = f->number - f->first + 1;
+
+		assert_int_equal(intervals > 1, i > 0);
+		assert_int_equal(t.total.walks, intervals * groups * 1000000);
+		assert_true(t.total.memory > 1000000 * t.total.all.valid / 2);
+		assert_in_range(series_percentile(&t.total.all, 0.9), 9, 36);
+		assert_true(series_mean(&t.total.all) < 36);
+		table_free(&t);
+	}
+	history_free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -623,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_mouse),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_history_is_exact),
+		cmocka_unit_test(test_weighted),
 		cmocka_unit_test(test_history_forgets),
 		cmocka_unit_test(test_memory),
 	};

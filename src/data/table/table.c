@@ -527,12 +527,13 @@ void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels
 			if (!k || each_series)
 				name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
 			(fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
-			/* walks are counted per group, not per source or kind of op */
+			/* walks are counted per group, in what series_counted() counts */
 			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
 				d[n - 1].row.memory += series_counted(&g->series[k]);
 		}
 		if (g->n_series && !each_series && !fetch)
-			d[n - 1].row.walks = s->strata ? g->tlb.l2_miss_ops : g->tlb.l2_miss;
+			d[n - 1].row.walks =
+				g->series->strata ? g->tlb.l2_miss_ops : g->tlb.l2_miss;
 	}
 	for (size_t i = 0; i < n; i++)
 		finish(&d[i].row);

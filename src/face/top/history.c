@@ -196,6 +196,7 @@ static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 		pack_put(&b, g->n_series);
 		pack_put(&b, (g->has_tlb ? HAS_TLB : 0) | (g->weighted ? WEIGHTED : 0));
 		pack_put(&b, g->tlb.l2_miss);
+		pack_put(&b, g->tlb.l2_miss_ops);
 		for (size_t k = 0; k < g->n_series; k++) {
 			to->cycles += series_miss_cycles(&g->series[k]);
 			pack_put_series(&b, &g->series[k]);
@@ -225,6 +226,7 @@ static void unpack(const struct history *h, const struct frame *f, struct snapsh
 		g->has_tlb = flags & HAS_TLB;
 		g->weighted = flags & WEIGHTED;
 		g->tlb.l2_miss = pack_get(&p);
+		g->tlb.l2_miss_ops = pack_get(&p);
 		g->series = xcalloc(n, sizeof(*g->series));
 		while (g->n_series < n)
 			pack_get_series(&p, &g->series[g->n_series++]);
@@ -234,6 +236,8 @@ static void unpack(const struct history *h, const struct frame *f, struct snapsh
 static void add_group(struct group *to, struct group *from)
 {
 	to->weighted |= from->weighted;
+	to->has_tlb |= from->has_tlb;
+	tlb_add(&to->tlb, &from->tlb);
 	for (size_t i = 0; i < from->n_series; i++) {
 		struct series *s = &from->series[i], *same = NULL;
 

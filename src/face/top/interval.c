@@ -106,7 +106,7 @@ static int add_group(void *arg, struct group *g)
 	struct step *s = arg;
 	struct packed *one = &s->one;
 	const unsigned char *old = NULL, *end = NULL;
-	__u64 walks = 0;
+	struct tlb_counts was = {};
 
 	while (s->was.data && s->was.slot < g->slot)
 		next_record(s);
@@ -115,12 +115,15 @@ static int add_group(void *arg, struct group *g)
 	    !memcmp(s->was.data, &g->key, sizeof(g->key))) {
 		old = s->was.data + sizeof(g->key);
 		end = s->was.data + s->was.n;
-		walks = pack_get(&old);
+		was.l2_miss = pack_get(&old);
+		was.l2_miss_ops = pack_get(&old);
 	}
 	one->n = 0;
 	pack_put_bytes(one, &g->key, sizeof(g->key));
 	pack_put(one, g->tlb.l2_miss); /* of these counts, all that a table shows */
-	g->tlb = (struct tlb_counts){ .l2_miss = g->tlb.l2_miss - walks };
+	pack_put(one, g->tlb.l2_miss_ops);
+	g->tlb = (struct tlb_counts){ .l2_miss = g->tlb.l2_miss - was.l2_miss,
+				      .l2_miss_ops = g->tlb.l2_miss_ops - was.l2_miss_ops };
 	for (size_t i = 0; i < g->n_series; i++)
 		step_series(one, &old, end, &g->series[i]);
 	pack_put(&s->groups, g->slot);
