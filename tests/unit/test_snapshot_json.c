@@ -54,6 +54,7 @@ static void fill(void)
 						     .mem_node = 5 },
 					    .n_series = SERIES,
 					    .series = series[g] };
+		groups[g].weighted = g;
 		strcpy(groups[g].key.comm, comms[g]);
 		names[g].cgroup_id = 100 + g;
 		snprintf(names[g].cgroup, sizeof(names[g].cgroup), "/a/%zu", g);
@@ -114,6 +115,7 @@ static void test_same(void **state)
 
 			assert_int_equal(got->slot, g + 1);
 			assert_memory_equal(&got->key, &groups[g].key, sizeof(got->key));
+			assert_int_equal(got->weighted, groups[g].weighted);
 			assert_int_equal(got->n_series, SERIES);
 			for (size_t i = 0; i < SERIES; i++) {
 				assert_series(&got->series[i], &series[g][i]);

@@ -84,6 +84,7 @@ void snapshot_put_group(FILE *f, const struct group *g, const struct ibs_slot_na
 	json_put_u64(&w, "mode", k->mode);
 	json_put_u64(&w, "mem_node", k->mem_node);
 	json_put_text(&w, "comm", comm);
+	json_put_bool(&w, "weighted", g->weighted);
 	json_begin_array(&w, "series");
 	for (size_t i = 0; i < g->n_series; i++)
 		put_series(&w, &g->series[i]);
@@ -161,6 +162,8 @@ static bool parse_group(json_t *j, enum ibs_metric metric, struct group *g,
 					 .mode = mode,
 					 .mem_node = mem_node };
 	snprintf(g->key.comm, sizeof(g->key.comm), "%s", comm);
+	/* unknown to older collectors */
+	g->weighted = json_is_true(json_object_get(j, "weighted"));
 	name->cgroup_id = id;
 	snprintf(name->cgroup, sizeof(name->cgroup), "%s", cgroup);
 	snprintf(name->container, sizeof(name->container), "%s", container);
