@@ -382,7 +382,7 @@ struct ibs_control {
 	__u64 reach_ops;
 	struct ibs_strata strata;
 	__u64 exposed; /* enum ibs_exposed_state; 0 in counters of older builds */
-	/* ibs_meta.starts when that was written: of more collectors, one does not know `exposed` */
+	/* ibs_meta.starts when that was written: if more have started, one does not know `exposed` */
 	__u64 exposed_starts;
 };
 _Static_assert(sizeof(struct ibs_control) <= 1024, "the CPUs' states would move");
@@ -394,7 +394,7 @@ _Static_assert(sizeof(struct ibs_control) <= 1024, "the CPUs' states would move"
 enum ibs_exposed_state {
 	IBS_EXPOSED_OFF,
 	IBS_EXPOSED_ON,
-	IBS_EXPOSED_CHANGING, /* the words of some slots are as before, those of others as behind it */
+	IBS_EXPOSED_CHANGING, /* some slots have changed, others have not */
 };
 
 enum ibs_pmu_marked {
