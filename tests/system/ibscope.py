@@ -236,7 +236,7 @@ class Collector:
             self.p.send_signal(sig)
         try:
             status = self.p.wait(60)
-            if status:
+            if status and not self.err.closed:
                 print(f'# serve ended with {status}: {self.said()}', flush=True)
             return status
         finally:
