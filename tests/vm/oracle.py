@@ -265,9 +265,10 @@ def runs(samples, periods=(), pause=100000000):
     for s, following in zip(samples, samples[1:] + [None]):
         part.append(s)
         if not following or following.virtual_ns - s.virtual_ns > pause:
+            few = len(part) < FEW and last is not None and periods
             known = [x.maxcnt for x in part if x.maxcnt in periods]
-            if known or len(part) >= FEW or last is None or not periods:
-                last = collections.Counter(known or [x.maxcnt for x in part]).most_common(1)[0][0]
+            if known or not few:
+                last = collections.Counter(known if few else [x.maxcnt for x in part]).most_common(1)[0][0]
             found[last] += part
             part = []
     return found
