@@ -123,8 +123,7 @@ static void probe_ibs(struct doctor_probes *p, const struct pmu *op, const struc
 #define ADDRESS_PERIOD 100000
 #define ADDRESS_ROUNDS 1000
 #define ADDRESS_S      0.02 /* of the loop's CPU time */
-/* Rounds times these are 50 periods: a guest's CPU time may pass without many instructions. */
-#define ADDRESS_RUNS (50 * ADDRESS_PERIOD / (17 * ADDRESS_ROUNDS))
+#define ADDRESS_TRIES  10   /* until a sample has one: few are taken where a host is busy */
 
 static void add_address(void *ctx, const void *raw, size_t bytes)
 {
@@ -142,7 +141,6 @@ static void add_address(void *ctx, const void *raw, size_t bytes)
 static void probe_addresses(struct doctor_probes *p, const struct cpu_info *cpu)
 {
 	static _Alignas(LOOP_LINE) char line[LOOP_LINE];
-	const double end = thread_cpu_s() + ADDRESS_S;
 	struct own_samples *own;
 	cpu_set_t before;
 	struct err ignored;
@@ -151,10 +149,15 @@ static void probe_addresses(struct doctor_probes *p, const struct cpu_info *cpu)
 		return;
 	if (!cpulist_bind(p->cpu, &ignored) &&
 	    !own_samples_open(cpu, EVENT_DEFAULT, ADDRESS_PERIOD, p->cpu, &own, &ignored)) {
-		if (!own_samples_start(own, &ignored))
-			for (int i = 0; i < ADDRESS_RUNS || thread_cpu_s() < end; i++)
+		for (int i = 0; i < ADDRESS_TRIES && !p->phys; i++) {
+			const double end = thread_cpu_s() + ADDRESS_S;
+
+			if (own_samples_start(own, &ignored))
+				break;
+			while (thread_cpu_s() < end)
 				loop_stores.run(line, ADDRESS_ROUNDS);
-		own_samples_stop(own, add_address, p);
+			own_samples_stop(own, add_address, p);
+		}
 		own_samples_close(own);
 	}
 	sched_setaffinity(0, sizeof(before), &before);
