@@ -137,7 +137,7 @@ USAGE = [
     (['hist', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['serve', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['hist', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
-    (['hist', '--strata', 'auto', '--html', 'x.html'], 'use `ibscope record --strata auto`, then `ibscope html`'),
+    (['hist', '--strata', 'auto', '--html', 'x.html'], 'use `ibscope record --strata auto -o FILE`, then `ibscope report --html PAGE FILE`'),
     (['record', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['record', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
     (['record', '--strata', 'auto', '--json'], '--strata: lines of text have no weights'),

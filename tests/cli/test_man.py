@@ -128,6 +128,15 @@ class Options(unittest.TestCase):
             used = set(re.findall(r'^\.Fl -([a-z][-.a-z]*)', text, re.M))
             self.assertLessEqual(used, known, os.path.basename(path))
 
+    def test_commands_that_are_mentioned(self):
+        """In messages and pages: a remedy that does not exist is none."""
+        known, n = {*commands(), 'help'}, 0
+        for path in [*PAGES, *(p for d in ('src', 'tools') for p in glob.glob(os.path.join(TOP, d, '**/*.[ch]'), recursive=True))]:
+            used = set(re.findall(r'(?:`|^\.[QD]l )ibscope ([a-z0-9]+)', read(path), re.M))
+            n += len(used)
+            self.assertLessEqual(used, known, path)
+        self.assertGreater(n, 50)
+
 
 class Readme(unittest.TestCase):
     """What a newcomer needs in five minutes, and nothing that is not so."""

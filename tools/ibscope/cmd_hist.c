@@ -274,7 +274,7 @@ static int check_options(struct hist *h, struct err *err)
 		ret = err_set(
 			err, -EINVAL,
 			"--strata and --html exclude each other: use `ibscope record --strata "
-			"%s`, then `ibscope html` on the recording",
+			"%s -o FILE`, then `ibscope report --html PAGE FILE`",
 			strata_option_name(h->sampling.strata));
 	if (!ret && two && h->view.opts.format == FORMAT_CSV)
 		ret = err_set(err, -EINVAL,
