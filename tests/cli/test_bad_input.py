@@ -367,7 +367,7 @@ class BadInput(unittest.TestCase):
     def test_explain_strata(self):
         args = ['hist', '--strata', 'auto']
         p = run(*args, '--explain=zen4:6.12')
-        self.assertIn('--strata               this event samples all ops for 55 % of the time, and alternates with\n', p.stdout, p.stderr)
+        self.assertIn('--strata               this event samples all ops for 55% of the time, and alternates with\n', p.stdout, p.stderr)
         self.assertIn(' ibs_op/cnt_ctl=1,l3missonly=1/ at a shorter period\n', p.stdout)
         p = run(*args, '--explain=zen3:7.2')
         self.assertIn('--strata               no: l3missonly requires Zen 4\n', p.stdout)

@@ -431,9 +431,8 @@ static void print_strata(FILE *f, const struct plan *p, const struct plan_contex
 	event_print(&spec, event, sizeof(event));
 	if (p->strata)
 		snprintf(text, sizeof(text),
-			 "this event samples all ops for %.0f %% of the time, and alternates with "
-			 "%s at a "
-			 "shorter period",
+			 "this event samples all ops for %.0f%% of the time, and alternates with "
+			 "%s at a shorter period",
 			 100 * STRATA_FULL_SHARE, event);
 	else
 		snprintf(text, sizeof(text), "no: %s", p->no_strata);

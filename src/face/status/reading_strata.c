@@ -24,9 +24,8 @@ void strata_status_print(FILE *f, const struct ibs_strata *s)
 	if (!s->used)
 		return;
 	fprintf(f,
-		"strata: %s, %.0f %% of the time for the full one; ops beyond the L3 as many as in "
-		"%s "
-		"samples of all ops\n",
+		"strata: %s, %.0f%% of the time for the full one; ops beyond the L3 as many as in "
+		"%s samples of all ops\n",
 		s->on ? "sampled by turns" : "not sampled now", 100 * STRATA_FULL_SHARE,
 		TEXT_COUNT(strata_effective_samples(s)));
 	for (enum stratum of = 0; of < STRATUM_N; of++) {
