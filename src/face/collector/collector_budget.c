@@ -237,8 +237,8 @@ int budget_open(struct collector *c, struct err *err)
 	c->rss_max = c->set.max_rss_bytes ?: default_rss(c);
 	c->max_rate = read_sysctl("perf_event_max_sample_rate");
 	c->cost_before_ns = c->event[0].status.overhead_ns;
-	c->costed_ns = 0;
-	c->costed_s = c->reported_s = now_s();
+	c->overhead_cost_ns = 0;
+	c->overhead_at_s = c->reported_s = now_s();
 	c->next_rate_s = c->reported_s + RATE_EVERY_S;
 	for_each_event (e, c)
 		ret = ret ?: open_governor(e, err);
@@ -405,16 +405,16 @@ static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
 static void note_overhead(struct collector *c)
 {
 	struct ibs_meta_status *st = &c->event[0].status;
-	const double now = now_s(), passed = now - c->costed_s;
+	const double now = now_s(), passed = now - c->overhead_at_s;
 	__u64 cost_ns = 0;
 
 	if (passed < OVERHEAD_S)
 		return;
 	for_each_event (e, c)
 		cost_ns += e->budget.cost_ns;
-	st->overhead_ppb = (cost_ns - c->costed_ns) / passed / (st->cpus ? st->cpus : 1);
-	c->costed_ns = cost_ns;
-	c->costed_s = now;
+	st->overhead_ppb = (cost_ns - c->overhead_cost_ns) / passed / (st->cpus ? st->cpus : 1);
+	c->overhead_cost_ns = cost_ns;
+	c->overhead_at_s = now;
 }
 
 int budget_step(struct collector *c, struct err *err)

@@ -71,8 +71,8 @@ struct collector {
 	/* the budget of all events */
 	__u64 max_rate, rss_max;
 	__u64 cost_before_ns; /* before this collector opened it */
-	__u64 costed_ns;      /* cost since then when the overhead was worked out, at costed_s */
-	double costed_s, reported_s, next_rate_s, next_step_s;
+	__u64 overhead_cost_ns; /* cost since then when the overhead was worked out, at overhead_at_s */
+	double overhead_at_s, reported_s, next_rate_s, next_step_s;
 	struct {
 		unsigned int n; /* since then */
 		double since_s;

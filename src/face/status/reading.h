@@ -72,9 +72,10 @@ bool status_stopped(const struct ibs_meta_status *st);
 
 /* CPU time of a sample in the BPF program; "measured", or "assumed" until runs were timed. */
 double status_bpf_ns(const struct ibs_meta_status *st);
+const char *status_bpf_source(const struct ibs_meta_status *st);
+
 /* Share of CPU time that sampling took in the last second; NAN in the first one. */
 double status_overhead(const struct ibs_meta_status *st);
-const char *status_bpf_source(const struct ibs_meta_status *st);
 
 /* Begin a reading. @m must have been read before the counters, so that no sample looks unseen. */
 void reading_begin(struct reading *r, const struct ibs_meta *m);
