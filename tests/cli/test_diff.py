@@ -229,7 +229,7 @@ class Diff(unittest.TestCase):
             self.assertNotIn('CAUSE', text)
 
     def test_close(self):
-        """The interval excludes 0, but there is no finding: the headline says why, and how long to measure."""
+        """A change that is probably real and still no finding: the headline says why, and how long to measure."""
         self.write('CLOSE', counts(10, 42, {'l2': (42, 16), 'l3': (31, 60), 'dram': (21, 400), 'remote-dram': (10.4, 705)}))
         d = self.json('COUNTS', 'CLOSE')
         self.assertGreater(d['change']['low'], 0)

@@ -620,7 +620,6 @@ static void test_stack_key_again(void **state)
 	close(fd);
 }
 
-/* Command lines hold anything; a simulated recording stays one; nothing is known of a fresh one. */
 /* Samples of first threads are skipped up to the next rewind, those of others and all events stay. */
 static void test_first_threads(void **state)
 {
@@ -663,6 +662,7 @@ static void test_first_threads(void **state)
 	close(fd);
 }
 
+/* Command lines hold anything; a simulated recording stays one; nothing is known of a fresh one. */
 static void test_description(void **state)
 {
 	int fd = memfd_create("description", 0);
