@@ -292,7 +292,8 @@ bool elf_file_address(const struct elf_file *o, __u64 offset, __u64 *addr)
 		    offset - ph.p_offset >= ph.p_filesz)
 			continue;
 		*addr = offset - ph.p_offset + ph.p_vaddr;
-		return true;
+		/* no span has the last address */
+		return *addr != ADDR_SPAN_ALL.until;
 	}
 	return false;
 }
