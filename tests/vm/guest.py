@@ -147,7 +147,7 @@ class Hist:
                 if fixed:
                     # of a sample that comes while an interval is read there may be a part, the rest in the next one
                     key = tuple(s['labels'].values())
-                    in_flight[key] += s['estimated_ops'] - want
+                    in_flight[key] += (s['estimated_ops'] or 0) - want
                     part = (len(self.lines) > 1) * o['cpus'] * o['period']
                     need(abs(in_flight[key]) <= part + (running < 1) * (1 + want / 10000),
                          'estimated_ops of %s: %s' % (s, want))
