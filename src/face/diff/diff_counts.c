@@ -193,7 +193,7 @@ bool diff_numbers_good(const struct diff_numbers *n)
 {
 	return is_count(n->samples) && is_count(n->valid) && n->valid <= n->samples &&
 	       n->sum >= 0 && n->sum <= BIG_MAX && n->ops >= 0 && n->ops <= BIG_MAX &&
-	       n->cycles >= 0 && n->cycles <= BIG_MAX;
+	       n->ops == floor(n->ops) && n->cycles >= 0 && n->cycles <= BIG_MAX;
 }
 
 struct compare_amount diff_amount(const struct diff *d, const struct diff_numbers *n)

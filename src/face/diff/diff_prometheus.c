@@ -121,7 +121,7 @@ static bool add_values(struct counter *c, const json_t *values, const struct dif
 		if (!text || n > STEPS)
 			return false;
 		v = strtod(text, &end);
-		if (*end || !(v >= 0 && v <= COUNTER_MAX))
+		if (*end || !(v >= 0 && v <= COUNTER_MAX) || v != floor(v))
 			return false;
 		if (!isnan(last) && n > 0) {
 			c->by[n - 1] += v < last ? v : v - last;
