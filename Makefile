@@ -442,7 +442,7 @@ $(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 		-print_final_stats=1 \
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$* >$(O)/fuzz/$*.log 2>&1 || \
-		{ cat $(O)/fuzz/$*.log; exit 1; }
+		{ cat $(O)/fuzz/$*.log; sed -n 's/.*Test unit written to //p' $(O)/fuzz/$*.log | xargs -r cat | xz | base64; exit 1; }
 	$(Q)sed -n 's/.*DONE *\(cov: [0-9]* ft: [0-9]* corp: [^ ]*\).*/$*: \1/p; s/^Done/$*: done/p' $(O)/fuzz/$*.log
 
 # All targets for half an hour, as many at a time as there are CPUs.
