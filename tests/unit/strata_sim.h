@@ -50,6 +50,7 @@ struct sim_result {
 	bool known;
 	double share_low, share_high; /* at the true quantile */
 	bool share_known;
+	double alike; /* samples from DRAM with equal weights that would tell as much */
 };
 
 static inline double sim_part_of(const struct sim *s, enum sim_kind kind)
@@ -197,6 +198,18 @@ static inline void sim_count(struct sim *s, struct sim_counts *c, enum stratum o
 	c->below.square[of] += s->n_below;
 }
 
+/* Kish's effective size of weighted samples. */
+static inline double sim_alike(const struct strata_design *d, const struct strata_sum *all)
+{
+	double sum = 0, squares = 0;
+
+	for (unsigned int k = 0; k < d->n; k++)
+		sum += all->part[k];
+	for (int of = 0; of < STRATUM_N; of++)
+		squares += all->square[of];
+	return squares > 0 ? sum * sum / squares : 0;
+}
+
 /* Sample the window in slices. */
 static inline void sim_strata(struct sim *s, struct strata_design *d,
 			      struct strata_sum sum[SIM_KINDS], struct sim_counts *c,
@@ -268,6 +281,7 @@ static inline void sim_window(struct sim *s, struct sim_result *r)
 	}
 	sim_weigh(&d, SIM_DRAM, &c.all);
 	sim_weigh(&d, SIM_DRAM, &c.below);
+	r->alike = sim_alike(&d, &c.all);
 	r->share_known = strata_share_interval(&d, &c.below, &c.all, &r->share_low, &r->share_high);
 	r->one_half[SIM_ALL] = 1.96 * sqrt(squares) * SIM_OPS_S / SIM_TAGS_S;
 	for (int row = 0; row < SIM_ROWS; row++) {
@@ -282,7 +296,7 @@ struct sim_score {
 	unsigned int n, covered, unknown;
 	double bias, error, one_error, half, one_half, interrupts; /* sums; relative to the truth */
 	unsigned int shares, shares_covered;			   /* of the quantile */
-	double share_half;					   /* sum */
+	double share_half, alike;				   /* sums */
 };
 
 static inline void sim_score(struct sim *s, unsigned int windows, struct sim_score score[SIM_ROWS])
@@ -293,6 +307,7 @@ static inline void sim_score(struct sim *s, unsigned int windows, struct sim_sco
 	memset(score, 0, SIM_ROWS * sizeof(*score));
 	for (unsigned int i = 0; i < windows; i++) {
 		sim_window(s, &r);
+		dram->alike += r.alike;
 		dram->shares += r.share_known;
 		dram->shares_covered +=
 			r.share_known && r.share_low <= s->quantile && s->quantile <= r.share_high;
