@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "base/u64_map.h"
 #include "perf_data_read.h"
 
 static void test_events(void **unused)
@@ -114,36 +113,6 @@ static void test_order(void **unused)
 		whole();
 		perf_data_format.rewind(state);
 	}
-}
-
-/* Without marks of rounds, memory is bounded all the same. */
-static void test_no_rounds(void **unused)
-{
-	static __u64 body[60000 / sizeof(__u64)];
-	const unsigned int n = 6000; /* 360 MB */
-	struct build o = build_default();
-	__u64 done, total;
-
-	(void)unused;
-	build_begin(&b, &o);
-	for (unsigned int i = 0; i < n; i++) {
-		begin_sample(&b, OP_ID, 101, 1000 + i, 0);
-		put_raw(&b, true, i);
-		/* compressible, but not like a bomb */
-		for (unsigned int k = 0; k < ARRAY_SIZE(body) / 30; k++)
-			body[k] = u64_hash(body[k] + i + k);
-		put(&b, body, sizeof(body));
-		finish(&b);
-	}
-	compress_from(&b, b.data, 1 << 16, PERF_RECORD_COMPRESSED);
-	build_end(&b, &o);
-	must_open();
-	for (unsigned int i = 0; i < n; i++) {
-		next(TRACE_SAMPLE_OP, 1000 + i);
-		done = state->done, total = state->total;
-		assert_true(i || done < total * 8 / 10);
-	}
-	whole();
 }
 
 static void test_other_records(void **unused)
@@ -521,17 +490,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_events),
-		TEST(test_types),
-		TEST(test_order),
-		TEST(test_no_rounds),
-		TEST(test_other_records),
-		TEST(test_lost_by_event),
-		TEST(test_all_fields),
-		TEST(test_few_fields),
-		TEST(test_compressed),
-		TEST(test_pipe),
-		TEST(test_pipe_without_events),
+		TEST(test_events),	  TEST(test_types),
+		TEST(test_order),	  TEST(test_other_records),
+		TEST(test_lost_by_event), TEST(test_all_fields),
+		TEST(test_few_fields),	  TEST(test_compressed),
+		TEST(test_pipe),	  TEST(test_pipe_without_events),
 		TEST(test_build_ids),
 	};
 
