@@ -9,6 +9,8 @@
 
 #include "perf_data_read.h"
 
+#define SAMPLE_BYTES ((size_t)128) /* as sample() writes them */
+
 /* A killed perf left no header: samples tell by their size what they are. */
 static void test_killed(void **unused)
 {
@@ -71,7 +73,7 @@ static void test_compressed_cut(void **unused)
 			not_whole("cut off");
 		else
 			damage("end within a record");
-		assert_int_equal(trace_end(state)->skipped_bytes, 120);
+		assert_int_equal(trace_end(state)->skipped_bytes, SAMPLE_BYTES - 8);
 		perf_data_format.close(state);
 		state = NULL;
 	}
@@ -101,6 +103,7 @@ static void test_stepped_over(void **unused)
 {
 	struct build o = build_default();
 	const __u32 huge = 0xfffffff0;
+	size_t bytes;
 	char why[64];
 
 	(void)unused;
@@ -120,12 +123,14 @@ static void test_stepped_over(void **unused)
 	begin(&b, PERF_RECORD_COMM, 0); /* no room for sample_id */
 	put64(&b, 1);
 	finish(&b);
+	bytes = b.n - b.data;
 	sample(&b, OP_ID, 20, 0);
 	build_end(&b, &o);
 	must_open();
 	next(TRACE_SAMPLE_OP, 20);
 	not_whole(why);
 	assert_int_equal(trace_end(state)->skipped_blocks, 6);
+	assert_int_equal(trace_end(state)->skipped_bytes, bytes);
 }
 
 static void test_long_stack(void **unused)
@@ -219,13 +224,221 @@ static void test_header_damage(void **unused)
 	not_whole("not where it says");
 }
 
+/* Records without a size of their own are skipped with what is behind them, however much that is. */
+static void test_bulk(void **unused)
+{
+	static const __u32 sizes[] = { 0, 1, 8, 9, 16, 300000, 262144 - 200 };
+	struct build o = build_default();
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		begin(&b, PERF_RECORD_HEADER_TRACING_DATA, 0);
+		put32(&b, sizes[i]);
+		put32(&b, 0);
+		finish(&b);
+		put_words(&b, ~0ULL, (sizes[i] + 7) / 8);
+		sample(&b, OP_ID, 20, 0);
+		begin(&b, PERF_RECORD_AUXTRACE, 0);
+		put64(&b, sizes[i]);
+		finish(&b);
+		for (__u32 k = 0; k < sizes[i]; k++)
+			put(&b, "\xff", 1);
+		sample(&b, OP_ID, 30, 0);
+		build_end(&b, &o);
+		must_open();
+		for (int t = 10; t <= 30; t += 10)
+			next(TRACE_SAMPLE_OP, t);
+		whole();
+		assert_int_equal(state->done, state->total);
+		perf_data_format.close(state);
+		state = NULL;
+	}
+}
+
+static void test_bulk_cut(void **unused)
+{
+	struct build o = build_default();
+	char why[128];
+
+	(void)unused;
+	for (int more = 0; more < 2; more++) {
+		for (int killed = 0; killed < 2; killed++) {
+			o.killed = killed;
+			build_begin(&b, &o);
+			sample(&b, OP_ID, 10, 0);
+			begin(&b, PERF_RECORD_AUXTRACE, 0);
+			put64(&b, 16 + more);
+			finish(&b);
+			put_words(&b, 0, 2);
+			snprintf(why, sizeof(why),
+				 "damaged at offset %zu: 17 bytes of data behind a record, but 16 "
+				 "are left",
+				 b.record);
+			build_end(&b, &o);
+			must_open();
+			next(TRACE_SAMPLE_OP, 10);
+			if (killed)
+				not_whole("killed");
+			else if (more)
+				damage(why);
+			else
+				whole();
+			if (killed || !more)
+				assert_int_equal(state->done, state->total);
+			assert_int_equal(trace_end(state)->skipped_bytes, killed || !more ? 0 : 16);
+			perf_data_format.close(state);
+			state = NULL;
+		}
+	}
+}
+
+/* More than is read at once, of records of several sizes. */
+static void test_long(void **unused)
+{
+	const unsigned int n = 7000;
+	struct build o = build_default();
+
+	(void)unused;
+	build_begin(&b, &o);
+	for (unsigned int i = 1; i <= n; i++)
+		sample(&b, i % 3 ? OP_ID : FETCH_ID, i, i % 7);
+	build_end(&b, &o);
+	must_open();
+	for (unsigned int i = 1; i <= n; i++) {
+		next(i % 3 ? TRACE_SAMPLE_OP : TRACE_SAMPLE_FETCH, i);
+		assert_int_equal(ev.sample.cpu, i % 7);
+		assert_int_equal(ev.sample.ip, 0x401000 + i);
+	}
+	whole();
+}
+
+/* What is compressed very well is a bomb if there is much of it; read twice, it is as much as before. */
+static void test_bomb(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	for (int bomb = 0; bomb < 2; bomb++) {
+		const unsigned int n = (bomb ? 20000000 : 10000000) / 65000;
+
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		for (unsigned int i = 0; i < n; i++) {
+			begin(&b, 4000, 0); /* of a perf to come */
+			put_words(&b, 0, 65000 / 8 - 1);
+			finish(&b);
+		}
+		sample(&b, OP_ID, 20, 0);
+		compress_from(&b, b.data, 1 << 20, PERF_RECORD_COMPRESSED);
+		build_end(&b, &o);
+		must_open();
+		for (int again = 0; again < 2; again++) {
+			if (bomb) {
+				next(TRACE_SAMPLE_OP, 10);
+				damage("expand");
+			} else {
+				next(TRACE_SAMPLE_OP, 10);
+				next(TRACE_SAMPLE_OP, 20);
+				whole();
+			}
+			perf_data_format.rewind(state);
+		}
+		perf_data_format.close(state);
+		state = NULL;
+	}
+}
+
+/* The data end in the middle of a record. */
+static void test_torn(void **unused)
+{
+	struct build o = build_default();
+	char why[128];
+
+	(void)unused;
+	for (size_t cut = 4; cut < SAMPLE_BYTES; cut += 4) {
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		sample(&b, OP_ID, 20, 0);
+		b.n -= cut;
+		build_end(&b, &o);
+		snprintf(why, sizeof(why),
+			 "damaged at offset %zu: a record of %zu bytes, but the data end after %zu",
+			 b.record, SAMPLE_BYTES - cut < 8 ? 8 : SAMPLE_BYTES, SAMPLE_BYTES - cut);
+		must_open();
+		next(TRACE_SAMPLE_OP, 10);
+		damage(why);
+		assert_int_equal(trace_end(state)->skipped_bytes, SAMPLE_BYTES - cut);
+		perf_data_format.close(state);
+		state = NULL;
+	}
+}
+
+static void test_compressed_words(void **unused)
+{
+	struct build o = build_default();
+	char why[128];
+	__u64 n;
+
+	(void)unused;
+	for (int more = 0; more < 3; more++) {
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		sample(&b, OP_ID, 20, 0);
+		compress_from(&b, b.data + SAMPLE_BYTES, 50000, PERF_RECORD_COMPRESSED2);
+		n = b.n - b.record - 16 + (more == 1);
+		memcpy(b.p + b.record + 8, &n, sizeof(n));
+		if (more == 2) {
+			b.n = b.record + 12;
+			finish(&b);
+		}
+		build_end(&b, &o);
+		must_open();
+		next(TRACE_SAMPLE_OP, 10);
+		snprintf(why, sizeof(why), "damaged at offset %zu: a compressed record of",
+			 b.data + SAMPLE_BYTES);
+		if (more)
+			damage(why);
+		else
+			next(TRACE_SAMPLE_OP, 20);
+		perf_data_format.close(state);
+		state = NULL;
+	}
+	/* the first damage of several in one compressed record; one whose size cannot be */
+	build_begin(&b, &o);
+	sample(&b, OP_ID, 10, 0);
+	sample(&b, NOBODYS_ID, 11, 0);
+	begin(&b, PERF_RECORD_COMM, 0);
+	finish(&b);
+	begin(&b, PERF_RECORD_COMM, 0);
+	set_size(&b, 7);
+	compress_from(&b, b.data + SAMPLE_BYTES, 50000, PERF_RECORD_COMPRESSED);
+	build_end(&b, &o);
+	must_open();
+	next(TRACE_SAMPLE_OP, 10);
+	snprintf(why, sizeof(why), "damaged at offset %zu: compressed, a record of 7 bytes",
+		 b.data + SAMPLE_BYTES);
+	damage(why);
+	snprintf(why, sizeof(why),
+		 "record of type 9 at offset %zu: a sample of an event that the header "
+		 "does not have; ",
+		 b.data + SAMPLE_BYTES);
+	assert_memory_equal(trace_end(state)->missing, why, strlen(why));
+	assert_int_equal(trace_end(state)->skipped_blocks, 2);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_killed),	   TEST(test_compressed_damage), TEST(test_compressed_cut),
-		TEST(test_damaged_record), TEST(test_stepped_over),	 TEST(test_long_stack),
+		TEST(test_killed),	   TEST(test_compressed_damage),
+		TEST(test_compressed_cut), TEST(test_damaged_record),
+		TEST(test_stepped_over),   TEST(test_long_stack),
 		TEST(test_refused),	   TEST(test_header_damage),
+		TEST(test_bulk),	   TEST(test_bulk_cut),
+		TEST(test_long),	   TEST(test_bomb),
+		TEST(test_torn),	   TEST(test_compressed_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
