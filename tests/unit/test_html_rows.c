@@ -165,6 +165,48 @@ static void test_size_is_bounded(void **state)
 	tasks_free(tasks);
 }
 
+/*
+ * Allocations are given up after callers and functions, and before threads. Rows that only sites tell apart merge, and the
+ * page says so if the recording has allocations.
+ */
+static void test_allocations_are_given_up(void **state)
+{
+	static struct trace_info info;
+	const struct html_report_opts opts = {
+		.info = &info, .rows_max = 50, .file = "", .options = ""
+	};
+	const __u64 n = 2000;
+
+	(void)state;
+	for (int named = 0; named < 2; named++) {
+		struct html_report *r = html_report_new(&opts);
+		char text[512], site[16];
+
+		for (__u64 i = 0; i < n; i++) {
+			const struct html_key key = { .site = 1 + i % 100,
+						      .role = 1 + i % 3,
+						      .cpu = HTML_NO_CPU };
+			const struct html_row row = html_row_of_sample(&key, 100, 7);
+
+			snprintf(site, sizeof(site), "make a.c:%u", key.site);
+			if (named)
+				assert_int_equal(intern_get(&r->names[HTML_SITE], site), key.site);
+			assert_int_equal(html_fold_add(r, key, SECOND, &row), 0);
+		}
+		html_fold_text(r, text, sizeof(text));
+		assert_int_equal(samples_of(&r->rows), n);
+		assert_int_equal(r->rows.n, 3);
+		for (size_t i = 0; i < r->rows.n; i++) {
+			assert_int_equal(r->rows.row[i].key.site, 0);
+			assert_int_not_equal(r->rows.row[i].key.role, 0);
+		}
+		assert_non_null(strstr(text, "functions are not shown"));
+		assert_int_equal(strstr(text, ", allocations are not shown") != NULL, named);
+		assert_null(strstr(text, "threads"));
+		html_report_free(r);
+	}
+}
+
 /* The page of an interval in which "db" waits for another node, and "web" for its own in half of @samples. */
 static char *page_of_counters(__u64 samples)
 {
@@ -227,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_times_that_are_missing_or_early),
 		cmocka_unit_test(test_a_recording_that_began_earlier),
 		cmocka_unit_test(test_size_is_bounded),
+		cmocka_unit_test(test_allocations_are_given_up),
 		cmocka_unit_test(test_findings_of_counters),
 	};
 
