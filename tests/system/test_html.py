@@ -632,6 +632,30 @@ class Sites(Page):
             self.assertEqual(b.js(cells), '7,7,7')
             self.assertEqual(json.loads(b.js(self.TABLE))[0][2], 'f19')
 
+    def test_one_function_has_several(self):
+        """Where lines have no column, each row still shows the number of its line, and the end of its function."""
+        self.write()
+        function = 'storage::engine::BlockCache<unsigned long, std::default_delete<Block>>::allocate_slab'
+        with browser.browse().page() as b:
+            self.start(b)
+            for width in 390, 800:
+                b.size(width, 900)
+                b.js(f"""for (const line of ['cache.cc:118', 'cache.cc:12345', 'directory_of_block_caches.cc:98765']) {{
+                    if (!D.names.site.some(name => name.endsWith(line)))
+                        D.names.site.push({json.dumps(function)} + ' ' + line), D.blocks.push([64, 64]);
+                    R.site.set(D.names.site.findIndex(name => name.endsWith(line)), {{ samples: 1, exposed: 0, cost: new Float64Array(S).fill(9e12) }});
+                }} drawSites(), fitNames()""")
+                rows = json.loads(b.js("""JSON.stringify([...document.querySelectorAll('#site-rows tbody tr')].slice(0, 3).map(e =>
+                    [...e.children].filter(c => c.getBoundingClientRect().width).slice(0, 2).map(c => c.innerText)))"""))
+                self.assertEqual(len({tuple(r) for r in rows}), 3, rows)
+                seen = [re.search(r':(\d+)', ' '.join(r).replace('::', ''))[1] for r in rows]
+                self.assertEqual(sorted(seen), ['118', '12345', '98765'], rows)
+                for r in rows:
+                    self.assertRegex(r[0], r'^s.*….*slab')
+                self.assertEqual(json.loads(b.js(BAD_NAMES)), [], width)
+                self.assertEqual(b.js("""[...document.querySelectorAll('#site-rows td:first-child')].filter(e =>
+                    [...e.querySelectorAll('*')].some(c => c.getBoundingClientRect().right > e.getBoundingClientRect().right)).length"""), 0, width)
+
     def test_none(self):
         self.write('none')
         with browser.browse().page() as b:

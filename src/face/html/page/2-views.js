@@ -322,7 +322,7 @@ function drawFlame(root, top) {
 }
 
 /* ---- allocations ---- */
-const SITE_ROWS = 12;
+const SITE_ROWS = 12, SITE_LINE = 20; /* letters of a line where it has no column of its own: its number is the end */
 /* "solve solve.c:12" as function and line; what is not of an allocation has neither */
 function siteParts(name) {
 	const parts = /^(.+) (\S+:\d+)$/.exec(name);
@@ -357,7 +357,8 @@ function drawSites() {
 function siteRow(x, scale, s, max, all) {
 	const [name, line] = siteParts(x.name), chosen = selected.site === x.site, text = html('span', { class: 'mono' }, name);
 	return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, ...x.site === null ? {} : { class: 'pick', 'aria-current': chosen ? 'true' : null, on: { click: () => toggle('site', x.site) } } },
-		html('td', {}, x.site === null ? html('span', { class: 'name' }, text) : html('button', { class: 'name', title: name, 'aria-pressed': chosen, 'data-focus': 'site' + x.site }, text)),
+		html('td', {}, x.site === null ? html('span', { class: 'name' }, text) : html('button', { class: line === UNKNOWN ? 'name' : 'name two', title: name, 'aria-pressed': chosen, 'data-focus': 'site' + x.site }, text),
+			line === UNKNOWN ? null : html('span', { class: 'mono small' }, middleCut(line, SITE_LINE))),
 		html('td', { class: 'left mid' }, line === UNKNOWN ? line : html('span', { class: 'name', title: line }, html('span', { class: 'mono' }, line))),
 		html('td', { class: 'mid' }, x.site === null ? UNKNOWN : blocksText(D.blocks[x.site])), html('td', { class: 'mid' }, count(x.samples)),
 		D.exposed ? html('td', { class: 'mid' }, scale.text(x.exposed / s)) : '', html('td', {}, scale.text(x.cycles / s)),
