@@ -352,7 +352,7 @@ class C2c(unittest.TestCase):
         self.assertEqual(j['addresses'], {'physical': 1350, 'virtual': 50, 'none': 3, 'moved_pages': 1})
         by = {r['line']: r for r in j['lines']}
         first = by['0x100000000']
-        self.assertEqual(first['slots'][1]['writers'], [{'name': 'count_errors', 'mangled': None, 'samples': 50}])
+        self.assertEqual(first['slots'][1]['writers'], [{'name': 'count_errors', 'mangled': None, 'inlined_into': None, 'samples': 50}])
         self.assertEqual([s['stores'] for s in first['slots']], [50, 50] + 6 * [0])
         self.assertIn('64 bytes apart', first['advice'])
         self.assertTrue(by['0x110001000']['moved'])

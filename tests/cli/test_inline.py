@@ -288,6 +288,54 @@ class Inline(unittest.TestCase):
         with open(html, encoding='utf-8') as f:
             self.assertIn('[inner, inlined at gcc.c:', f.read())
 
+    def test_lines(self):
+        """c2c names what accesses a line as `report --by symbol` does: in JSON, CSV, text and the HTML report."""
+        program, at = self.compile('gcc', C)
+        frames = frames_of(program, at)
+        data = int(re.search(r'^(\w+) \w data$', subprocess.run(['nm', program], check=True, capture_output=True, text=True).stdout, re.M)[1], 16)
+        inner = [a for a in at if frames[a][0][:3] == ['inner', 'mid', 'outer']]
+        own = next(a for a in at if frames[a][0] == ['outer'])
+        other = next(a for a in at if frames[a][0] == ['inner', 'other'])
+        file = program + '-lines.ibs'
+        subprocess.run([MAKE, file, program], check=True, text=True, input=''.join(
+            [f'{a:x} {data + 8:x} load 10\n' for a in inner] + ['thread 1\n', f'{other:x} {data:x} store 7\n', f'{own:x} {data:x} store 2\n']))
+        inner = 10 * len(inner)
+
+        def tally(functions):
+            return [(f['name'], f['inlined_into'] and f['inlined_into']['symbol'], f['samples']) for f in functions]
+
+        line, = json.loads(self.run_ok('c2c', file, '--json'))['lines']
+        self.assertEqual(tally(line['readers']), [('inner', 'mid', inner)])
+        self.assertEqual(tally(line['writers']), [('inner', 'other', 7), ('outer', None, 2)])
+        slots = [tally(s['readers']) + tally(s['writers']) for s in line['slots']]
+        self.assertIn(tally(line['readers']), slots)
+        self.assertIn(tally(line['writers']), slots)
+        row, = csv.DictReader(io.StringIO(self.run_ok('c2c', file, '--csv')))
+        self.assertEqual((row['readers'], row['writers']), ('inner (inlined into mid)', 'inner (inlined into other);outer'))
+        writer, reader = 'inner (inlined into other)', 'inner (inlined into mid)'
+        text = self.run_ok('c2c', file, env=dict(TEXT, COLUMNS='200'))
+        self.assertIn(f' {writer} → {reader} ', text)
+        self.assertIn(f'written by {writer} at gcc.c:', text)
+        one = '--line', line['line']
+        want = {('inner', 'mid', inner), ('inner', 'other', 7), ('outer', None, 2)}
+        rows = json.loads(self.run_ok('c2c', file, '--json', *one))['accesses']
+        self.assertEqual({(r['function'], r['inlined_into'], r['samples']) for r in rows}, want)
+        rows = csv.DictReader(io.StringIO(self.run_ok('c2c', file, '--csv', *one)))
+        self.assertEqual({(r['function'], r['inlined_into'] or None, int(r['samples'])) for r in rows}, want)
+        text = self.run_ok('c2c', file, *one, env=dict(TEXT, COLUMNS='200'))
+        self.assertRegex(text, r'(?m)^ *8 .* inner \(inlined into mid\) ')
+        # what has the code is the caller
+        p = subprocess.run(['script', '-qec', f'{ibscope.IBSCOPE} c2c {file}', '/dev/null'], env=dict(TEXT, IBSCOPE_PAGER='cat'),
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertRegex(p.stdout, f'Next: .* annotate -i {file} other\r?\n')
+        html = file + '.html'
+        self.run_ok('report', file, '--html', html)
+        with open(html, encoding='utf-8') as f:
+            line, = json.loads(re.search(r'id="facts-data">(.*?)</script>', f.read(), re.S)[1])['lines']
+        self.assertEqual([line[k] for k in ('writer', 'other_writers', 'reader', 'other_readers')], [writer, 1, reader, 0])
+        line, = json.loads(self.run_ok('c2c', file, '--json', '--no-inline'))['lines']
+        self.assertEqual(tally(line['readers'] + line['writers']), [('outer', None, inner), ('other', None, 7), ('outer', None, 2)])
+
     @unittest.skipUnless(*ibscope.can_bpf())
     def test_recorded(self):
         """A program that runs."""

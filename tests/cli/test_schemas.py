@@ -135,11 +135,11 @@ class Offline(unittest.TestCase):
 
     @staticmethod
     def compile(program, source):
-        """Return: a sample of each address in outer(), for make_types."""
+        """Return: a load by each address in outer(), for make_types."""
         subprocess.run(['gcc', '-O2', '-g', '-x', 'c', '-o', program, '-'], input=source, text=True, check=True)
         symbols = subprocess.run(['nm', '-S', program], check=True, capture_output=True, text=True).stdout
         start, size = (int(n, 16) for n in re.search(r'^(\w+) (\w+) T outer$', symbols, re.M).groups())
-        return ''.join(f'{at:x} 0 none 1\n' for at in range(start, start + size))
+        return ''.join(f'{at:x} 1000 load 1\n' for at in range(start, start + size))
 
     @classmethod
     def path(cls, name):

@@ -5,7 +5,7 @@
  * whose IP is, DATA 0 for none.
  * With "wrong" it has a build-id that the program has not; with "stacks" samples have the chain of "stack IP IP ..", from
  * the innermost address on, above them, and "top WORD .." is the top of the stack of those below it. Addresses of the kernel are as they are; a line of those may
- * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
+ * end in SLAB, and OpMemWidth, "thread N" makes the lines below it of another thread, on CPU N, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
 #include "made_recording.h"
 
@@ -55,6 +55,7 @@ static __u64 at_base(__u64 addr)
 }
 
 static int stacks;
+static unsigned int thread;
 static __u64 top[IBS_STACK_TOP];
 
 static bool put_top(const char *line)
@@ -102,13 +103,13 @@ static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsi
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
 		.tgid = PID,
-		.tid = PID,
+		.tid = PID + thread,
 		.ip = at_base(ip),
 		.addr = data ? at_base(data) : 0x7000,
 		.data3 = !strcmp(op, "load") || invalid ? IBS_OP_DATA3_LD_OP | miss
 			 : !strcmp(op, "store")		? IBS_OP_DATA3_ST_OP
 							: 0,
-		.packed = ibs_record_pack(invalid ? IBS_OP_DATA_RIP_INVALID : 0, 2, 0),
+		.packed = ibs_record_pack(invalid ? IBS_OP_DATA_RIP_INVALID : 0, 2, thread),
 	};
 
 	if (rec.data3)
@@ -150,7 +151,8 @@ int main(int argc, char **argv)
 	put_maps(argv[2], argc > 3 && !strcmp(argv[3], "wrong"));
 	while (fgets(line, sizeof(line), stdin)) {
 		slab = width = 0;
-		if (put_cache(line) || put_stack(line) || put_top(line) ||
+		if (sscanf(line, "thread %u", &thread) == 1 || put_cache(line) || put_stack(line) ||
+		    put_top(line) ||
 		    sscanf(line, "%llx %llx %15s %u %llx %u", &ip, &data, op, &n, &slab, &width) <
 			    4)
 			continue;

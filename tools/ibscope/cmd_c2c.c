@@ -241,7 +241,7 @@ static int c2c_control(int argc, char **argv)
 		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options) - 2,
 		  &c }, /* all but --feed and --live */
 		view_options(view, FORMATS, &lines_columns, &c.print.view),
-		{ "Symbols", recorded_symbol_rows, RECORDED_NAME_ROWS, &c.in.symbols_opts },
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
 	};
 	struct served_answer answer = { 0 };
 	struct err err = { "" };
@@ -285,6 +285,7 @@ int cmd_c2c(int argc, char **argv)
 		.view = view_options(view, FORMATS, &lines_columns, &c.print.view),
 		.cmd = &c,
 		.symbols = true,
+		.inlined = true,
 		.usage = usage,
 		.check = check,
 		.run = run,

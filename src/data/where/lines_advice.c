@@ -7,20 +7,28 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_of(struct line_namer *n, const struct line_access *a,
+		  const struct line_label *function)
+{
+	struct line_label label;
+
+	line_namer_of(n, LINE_FUNCTION, a, &label);
+	return !line_label_compare(&label, function);
+}
+
 /* The access of a slot with most samples, of some kinds and in a function, or NULL. */
 static const struct line_access *most_used(struct line_namer *n, const struct line *l,
 					   unsigned int slot, unsigned int kinds,
-					   const char *function)
+					   const struct line_label *function)
 {
 	const struct line_access *best = NULL;
-	const char *mangled;
 
 	for (size_t i = 0; i < l->n_access; i++) {
 		const struct line_access *a = &l->access[i];
 
 		if (line_access_slots(a) >> slot & 1 && a->kind & kinds &&
 		    !(a->kind & LINE_PREFETCH) && (!best || a->samples > best->samples) &&
-		    (!function || line_namer_of(n, LINE_FUNCTION, a, &mangled) == function))
+		    (!function || is_of(n, a, function)))
 			best = a;
 	}
 	return best;
@@ -55,7 +63,7 @@ static bool put_slot(FILE *f, struct line_namer *n, const struct line *l, unsign
 	const char *name;
 
 	line_tally(n, l, LINE_FIELD, LINE_LOAD | LINE_STORE, 1u << slot, &t);
-	name = t.n && *t.v[0].name != '[' ? t.v[0].name : NULL;
+	name = t.n && *t.v[0].label.name != '[' ? t.v[0].label.name : NULL;
 	line_slot_field(n, l, slot, &field);
 	if (field.field && *field.field == '[')
 		field.field = NULL; /* padding */
@@ -79,15 +87,16 @@ static void put_user(FILE *f, struct line_namer *n, const struct line *l, const 
 	const struct line_access *a;
 	struct symbol sym = { 0 };
 	struct line_tally t;
-	const char *name;
+	const struct line_label *function;
 
 	line_tally(n, l, LINE_FUNCTION, kinds, 1u << slot, &t);
-	name = t.n ? t.v[0].name : NULL;
+	function = t.n ? &t.v[0].label : NULL;
 	fputs(" (", f);
 	if (known)
 		fprintf(f, "offset %u, ", slot * SLOT_BYTES);
-	fprintf(f, "%s by %.200s", how, name ?: "[unknown]");
-	a = name ? most_used(n, l, slot, kinds, name) : NULL;
+	fprintf(f, "%s by %.200s", how,
+		function ? line_label_text(n, function, false) : "[unknown]");
+	a = function ? most_used(n, l, slot, kinds, function) : NULL;
 	if (a)
 		symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL,
 			     true, &sym);

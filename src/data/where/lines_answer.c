@@ -36,7 +36,7 @@ static const char *variable_of(struct line_rows *rows, const struct line *l)
 	const char *name;
 
 	line_tally(&rows->namer, l, LINE_VARIABLE, LINE_ANY, ~0u, &t);
-	name = t.n ? t.v[0].name : NULL;
+	name = t.n ? t.v[0].label.name : NULL;
 	free(t.v);
 	return name;
 }
@@ -173,7 +173,7 @@ static char *function_of(struct line_rows *rows, const struct line *l)
 	char *name;
 
 	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_ANY, ~0u, &t);
-	name = t.n && *t.v[0].name != '[' ? xstrdup(t.v[0].name) : NULL;
+	name = t.n && *t.v[0].label.name != '[' ? xstrdup(t.v[0].label.name) : NULL;
 	free(t.v);
 	return name;
 }
@@ -238,6 +238,7 @@ void line_rows_advice(FILE *f, struct line_rows *rows, const struct line *l, con
 
 void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line *l)
 {
+	const char *function;
 	struct line_tally t;
 
 	if (!rows->p->file)
@@ -247,7 +248,8 @@ void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line 
 		free(t.v);
 		line_tally(&rows->namer, l, LINE_FUNCTION, LINE_ANY, ~0u, &t);
 	}
-	if (t.n && !strchr("[-", *t.v[0].name))
-		screen_next(f, rows->p->screen, "annotate", "-i", rows->p->file, t.v[0].name, NULL);
+	function = t.n ? t.v[0].label.code ?: t.v[0].label.name : NULL;
+	if (function && !strchr("[-", *function))
+		screen_next(f, rows->p->screen, "annotate", "-i", rows->p->file, function, NULL);
 	free(t.v);
 }

@@ -15,14 +15,8 @@
 /* An access with the names that identify its row. */
 struct named {
 	struct line_access access;
-	const char *name[LINE_ACCESS_NAMES];
-	const char *mangled[LINE_ACCESS_NAMES]; /* of the variable and the function */
+	struct line_label label[LINE_ACCESS_NAMES];
 };
-
-static int compare_names(const char *a, const char *b)
-{
-	return a == b ? 0 : !a ? 1 : !b ? -1 : strcmp(a, b);
-}
 
 static int compare_named(const void *pa, const void *pb)
 {
@@ -32,8 +26,7 @@ static int compare_named(const void *pa, const void *pb)
 	c = c ?: a->access.width - b->access.width;
 	c = c ?: a->access.kind - b->access.kind;
 	for (int k = 0; !c && k < LINE_ACCESS_NAMES; k++)
-		c = compare_names(a->name[k], b->name[k])
-			    ?: compare_names(a->mangled[k], b->mangled[k]);
+		c = line_label_compare(&a->label[k], &b->label[k]);
 	return c;
 }
 
@@ -54,6 +47,21 @@ static const char *number(struct line_rows *rows, unsigned int v)
 	return intern_text(&rows->namer.texts, intern_get(&rows->namer.texts, buf));
 }
 
+/* Text has one column for a function and what it is inlined into. */
+static void put_labels(struct line_rows *rows, const struct line_label *label, const char **name)
+{
+	const struct line_label *function = &label[LINE_FUNCTION];
+
+	for (int k = 0; k < LINE_ACCESS_NAMES; k++)
+		*name++ = format_is_text(rows->p->view.format)
+				  ? line_label_text(&rows->namer, &label[k], false)
+				  : label[k].name;
+	*name++ = label[LINE_FIELD].mangled;
+	*name++ = function->mangled;
+	*name++ = function->into;
+	*name++ = function->into_mangled;
+}
+
 /*
  * A row is a line of its own, with the accesses that have the same names. Hot lines have functions and tasks
  * of the line, not of each slot.
@@ -67,8 +75,7 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 	for (size_t i = 0; i < l->n_access; i++) {
 		named[i].access = l->access[i];
 		for (int k = 0; k < (hot ? LINE_FIELD + 1 : LINE_ACCESS_NAMES); k++)
-			named[i].name[k] =
-				line_namer_of(&rows->namer, k, &l->access[i], &named[i].mangled[k]);
+			line_namer_of(&rows->namer, k, &l->access[i], &named[i].label[k]);
 	}
 	qsort(named, l->n_access, sizeof(*named), compare_named);
 	rows->n = 0;
@@ -88,9 +95,7 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 		r->name[0] = number(rows, line_access_offset(a));
 		r->name[1] = a->width ? number(rows, a->width) : NULL;
 		r->name[2] = kind_name(a);
-		memcpy(&r->name[3], named[i].name, sizeof(named[i].name));
-		r->name[3 + LINE_ACCESS_NAMES] = named[i].mangled[LINE_FIELD];
-		r->name[4 + LINE_ACCESS_NAMES] = named[i].mangled[LINE_FUNCTION];
+		put_labels(rows, named[i].label, &r->name[3]);
 	}
 	free(named);
 	for (size_t i = 0; i < rows->n; i++) {
@@ -266,7 +271,7 @@ static void put_access(struct json_writer *w, struct line_rows *rows, const stru
 static bool one_container(const struct line_rows *rows)
 {
 	for (size_t i = 1; i < rows->n; i++)
-		if (compare_names(rows->row[i].name[CONTAINER], rows->row[0].name[CONTAINER]))
+		if (rows->row[i].name[CONTAINER] != rows->row[0].name[CONTAINER])
 			return false;
 	return true;
 }
@@ -274,7 +279,7 @@ static bool one_container(const struct line_rows *rows)
 /* Print @l alone; NULL: no line. */
 static void print_detail(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	/* the last two only for programs */
+	/* the last four only for programs */
 	static const char *const keys[] = { "offset",
 					    "width",
 					    "access",
@@ -283,7 +288,9 @@ static void print_detail(FILE *f, struct line_rows *rows, const struct line *l)
 					    "comm",
 					    [CONTAINER] = "container",
 					    "variable_mangled",
-					    "function_mangled" };
+					    "function_mangled",
+					    "inlined_into",
+					    "inlined_into_mangled" };
 	const size_t n = l ? l->n_access : 0;
 	struct line *of = xcalloc(n, sizeof(*of));
 	struct line_access *list = xcalloc(n, sizeof(*list));
@@ -335,11 +342,11 @@ static bool has_variable(struct line_namer *n, const struct line *l, const char 
 
 	for (size_t i = 0; i < l->n_access; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
-			const char *mangled,
-				*name = line_namer_of(n, kinds[k], &l->access[i], &mangled);
+			struct line_label of;
 
-			if (name &&
-			    (!strcmp(name, variable) || (mangled && !strcmp(mangled, variable))))
+			line_namer_of(n, kinds[k], &l->access[i], &of);
+			if (of.name && (!strcmp(of.name, variable) ||
+					(of.mangled && !strcmp(of.mangled, variable))))
 				return true;
 		}
 	}

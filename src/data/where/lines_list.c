@@ -103,7 +103,7 @@ static const char *join(struct line_rows *rows, const struct line *l, enum line_
 
 	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
 	for (size_t i = 0; i < t.n; i++) {
-		const char *name = (mangled ? t.v[i].mangled : NULL) ?: t.v[i].name;
+		const char *name = line_label_text(&rows->namer, &t.v[i].label, mangled);
 
 		if (!*name && rows->p->view.format != FORMAT_TEXT)
 			continue;
@@ -126,17 +126,19 @@ static const char *joined(struct line_rows *rows, const struct line *l, enum lin
 static const char *flow(struct line_rows *rows, const struct line *l)
 {
 	struct line_tally w, r;
+	const char *writer, *reader, *out;
 	char buf[512];
-	const char *out = NULL;
 
 	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_STORE, ~0u, &w);
 	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_LOAD, ~0u, &r);
-	if (w.n && r.n && w.v[0].name != r.v[0].name) {
-		snprintf(buf, sizeof(buf), "%.240s %s %.240s", w.v[0].name,
-			 rows->p->screen->utf8 ? "→" : "->", r.v[0].name);
+	writer = w.n ? line_label_text(&rows->namer, &w.v[0].label, false) : NULL;
+	reader = r.n ? line_label_text(&rows->namer, &r.v[0].label, false) : NULL;
+	if (writer && reader && writer != reader) {
+		snprintf(buf, sizeof(buf), "%.240s %s %.240s", writer,
+			 rows->p->screen->utf8 ? "→" : "->", reader);
 		out = kept(rows, buf);
-	} else if (w.n || r.n) {
-		out = w.n ? w.v[0].name : r.v[0].name;
+	} else {
+		out = writer ?: reader;
 	}
 	free(w.v);
 	free(r.v);
@@ -313,6 +315,19 @@ static void print_text(FILE *f, struct line_rows *rows)
 	print_next(f, rows);
 }
 
+/* As a row of `report --by symbol` has it. */
+static void put_inlined_into(struct json_writer *w, const struct line_label *function)
+{
+	if (!function->into) {
+		json_put_null(w, "inlined_into");
+		return;
+	}
+	json_begin_object(w, "inlined_into");
+	json_put_text(w, "symbol", function->into);
+	json_put_text(w, "mangled", function->into_mangled);
+	json_end(w);
+}
+
 static void put_tally(struct json_writer *w, const char *key, struct line_rows *rows,
 		      const struct line *l, enum line_name what, unsigned int kinds,
 		      unsigned int slots)
@@ -322,12 +337,16 @@ static void put_tally(struct json_writer *w, const char *key, struct line_rows *
 	line_tally(&rows->namer, l, what, kinds, slots, &t);
 	json_begin_array(w, key);
 	for (size_t i = 0; i < t.n; i++) {
-		if (!*t.v[i].name)
+		const struct line_label *label = &t.v[i].label;
+
+		if (!*label->name)
 			continue; /* in no container */
 		json_begin_object(w, NULL);
-		json_put_text(w, "name", t.v[i].name);
+		json_put_text(w, "name", label->name);
 		if (what != LINE_COMM && what != LINE_CONTAINER)
-			json_put_text(w, "mangled", t.v[i].mangled);
+			json_put_text(w, "mangled", label->mangled);
+		if (what == LINE_FUNCTION)
+			put_inlined_into(w, label);
 		json_put_u64(w, "samples", t.v[i].samples);
 		json_end(w);
 	}
@@ -385,7 +404,7 @@ static void put_first(struct json_writer *w, struct line_rows *rows, const struc
 	struct line_tally t;
 
 	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
-	json_put_text(w, keys[0], t.n ? t.v[0].name : NULL);
+	json_put_text(w, keys[0], t.n ? line_label_text(&rows->namer, &t.v[0].label, false) : NULL);
 	json_put_u64(w, keys[1], t.n ? t.n - 1 : 0);
 	free(t.v);
 }

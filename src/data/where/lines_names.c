@@ -3,6 +3,7 @@
 
 #include "cgroup/container.h"
 #include "heap/heap_blocks.h"
+#include "base/screen.h"
 #include "report/report.h"
 
 #include <stdio.h>
@@ -128,28 +129,78 @@ void line_namer_expect(const struct line_namer *n, const struct line_access *a, 
 	symbols_data_expect(n->symbols, a->tgid, a->addr, near);
 }
 
-const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
-			  const char **mangled)
+static const char *keep(struct line_namer *n, const char *text)
 {
+	return text ? intern_text(&n->texts, intern_get(&n->texts, text)) : NULL;
+}
+
+static void function_of(struct line_namer *n, const struct line_access *a, struct line_label *out)
+{
+	const struct inlined *f;
 	struct symbol sym;
 
-	*mangled = NULL;
+	if (!(a->has & LINE_HAS_IP))
+		return;
+	find_function(n, a, &sym);
+	f = symbols_inlined(n->symbols, &sym);
+	if (!f) {
+		out->name = sym.name;
+		out->mangled = sym.mangled;
+		return;
+	}
+	out->name = keep(n, f->function.name);
+	out->mangled = keep(n, f->function.mangled);
+	out->into = keep(n, f->into ? f->into->function.name : sym.name);
+	out->into_mangled = keep(n, f->into ? f->into->function.mangled : sym.mangled);
+	out->code = sym.name;
+}
+
+void line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
+		   struct line_label *out)
+{
+	*out = (struct line_label){ 0 };
 	switch (what) {
 	case LINE_FUNCTION:
-		if (!(a->has & LINE_HAS_IP))
-			return NULL;
-		find_function(n, a, &sym);
-		*mangled = sym.mangled;
-		return sym.name;
+		function_of(n, a, out);
+		break;
 	case LINE_FIELD:
 	case LINE_VARIABLE:
-		return variable_of(n, a, what == LINE_FIELD, mangled);
+		out->name = variable_of(n, a, what == LINE_FIELD, &out->mangled);
+		break;
 	case LINE_COMM:
-		return a->has & LINE_HAS_TASK ? tasks_comm(n->tasks, a->tgid, a->tid, a->first)
-					      : NULL;
+		if (a->has & LINE_HAS_TASK)
+			out->name = tasks_comm(n->tasks, a->tgid, a->tid, a->first);
+		break;
 	default:
-		return a->cgroup_id ? container_of(n, a->cgroup_id) : NULL;
+		out->name = a->cgroup_id ? container_of(n, a->cgroup_id) : NULL;
 	}
+}
+
+const char *line_label_text(struct line_namer *n, const struct line_label *l, bool mangled)
+{
+	const char *name = (mangled ? l->mangled : NULL) ?: l->name, *kept;
+	char *text;
+
+	if (!l->into)
+		return name;
+	text = xasprintf("%s%s%s)", name, SCREEN_INLINED,
+			 (mangled ? l->into_mangled : NULL) ?: l->into);
+	kept = keep(n, text);
+	free(text);
+	return kept;
+}
+
+/* NULL is last. */
+static int compare_names(const char *a, const char *b)
+{
+	return a == b ? 0 : !a ? 1 : !b ? -1 : strcmp(a, b);
+}
+
+int line_label_compare(const struct line_label *a, const struct line_label *b)
+{
+	return compare_names(a->name, b->name) ?: compare_names(a->mangled, b->mangled)
+	       ?: compare_names(a->into, b->into)
+	       ?: compare_names(a->into_mangled, b->into_mangled);
 }
 
 void line_namer_free(struct line_namer *n)
@@ -166,7 +217,7 @@ static int compare_tallied(const void *pa, const void *pb)
 
 	if (a->samples != b->samples)
 		return a->samples > b->samples ? -1 : 1;
-	return strcmp(a->name, b->name) ?: strcmp(a->mangled ?: "", b->mangled ?: "");
+	return line_label_compare(&a->label, &b->label);
 }
 
 void line_tally(struct line_namer *n, const struct line *l, enum line_name what, unsigned int kinds,
@@ -177,21 +228,24 @@ void line_tally(struct line_namer *n, const struct line *l, enum line_name what,
 	*out = (struct line_tally){ 0 };
 	for (size_t i = 0; i < l->n_access; i++) {
 		const struct line_access *a = &l->access[i];
-		const char *name, *mangled;
+		struct line_label label;
 		__u64 key;
 		__u32 k;
 
 		if (!(a->kind & kinds) || (~slots && !(line_access_slots(a) & slots)))
 			continue;
-		name = line_namer_of(n, what, a, &mangled);
-		if (!name)
+		line_namer_of(n, what, a, &label);
+		if (!label.name)
 			continue;
-		key = words_hash((const __u64[]){ (uintptr_t)name, (uintptr_t)mangled }, 2);
+		key = words_hash((const __u64[]){ (uintptr_t)label.name, (uintptr_t)label.mangled,
+						  (uintptr_t)label.into,
+						  (uintptr_t)label.into_mangled },
+				 4);
 		k = u64_map_get(&of, key);
 		if (k == U64_MAP_NONE) {
 			k = out->n++;
 			array_reserve(out->v, out->room, out->n);
-			out->v[k] = (struct line_tallied){ .name = name, .mangled = mangled };
+			out->v[k] = (struct line_tallied){ .label = label };
 			u64_map_put(&of, key, k);
 		}
 		out->v[k].samples += a->samples;

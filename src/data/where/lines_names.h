@@ -21,11 +21,20 @@ enum line_name {
 	LINE_VARIABLE = LINE_ACCESS_NAMES
 };
 
-/* Names and how many samples have them, most first once line_tally_sort() was called. */
+/*
+ * What an access is called. Equal names are one pointer, which lives as long as the namer and its symbols. A function is the
+ * one that the source says: if it was inlined, `into` is where, and `code` the function that has its code.
+ */
+struct line_label {
+	const char *name;    /* NULL: not known */
+	const char *mangled; /* NULL: the name is not demangled */
+	const char *into, *into_mangled, *code;
+};
+
+/* Names and how many samples have them, most first. */
 struct line_tally {
 	struct line_tallied {
-		const char *name;
-		const char *mangled; /* NULL: the name is not demangled */
+		struct line_label label;
 		__u64 samples;
 	} * v;
 	size_t n, room;
@@ -56,12 +65,15 @@ enum code_kind line_namer_code(struct line_namer *n, const struct line_access *a
 /* Begin to load what the two above will need for an access; @near: some calls later, to continue. */
 void line_namer_expect(const struct line_namer *n, const struct line_access *a, bool near);
 
-/*
- * Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known.
- * @mangled: set to the name as the linker has it, or NULL if that is the same
- */
-const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
-			  const char **mangled);
+void line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a,
+		   struct line_label *out);
+
+/* "get (inlined into find)", or the name alone; @mangled: as the linker has them */
+const char *line_label_text(struct line_namer *n, const struct line_label *l, bool mangled);
+
+/* The order of names; 0: the same one */
+int line_label_compare(const struct line_label *a, const struct line_label *b);
+
 void line_namer_free(struct line_namer *n);
 
 /**
