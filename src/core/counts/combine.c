@@ -325,11 +325,7 @@ static void add_ledger(struct ledger *to, const struct ledger *l, bool first)
 		*to = *l;
 		return;
 	}
-	ledger_add(to, l, 1);
-	to->dropped += l->dropped;
-	to->dropped_known &= l->dropped_known;
-	to->undelivered += l->undelivered;
-	to->undelivered_known &= l->undelivered_known;
+	ledger_join(to, l);
 }
 
 static void add_groups(struct stratified *s, enum stratum of, const struct snapshot *slice,

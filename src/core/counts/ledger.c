@@ -14,6 +14,15 @@ void ledger_add(struct ledger *to, const struct ledger *l, int sign)
 		to->outcome[o] += sign * l->outcome[o];
 }
 
+void ledger_join(struct ledger *to, const struct ledger *l)
+{
+	ledger_add(to, l, 1);
+	to->dropped += l->dropped;
+	to->dropped_known &= l->dropped_known;
+	to->undelivered += l->undelivered;
+	to->undelivered_known &= l->undelivered_known;
+}
+
 __u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind)
 {
 	__u64 sum = 0;

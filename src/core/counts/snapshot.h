@@ -195,6 +195,14 @@ bool stratified_is_full(const struct stratified *s);
  */
 void stratified_end(struct stratified *s, struct snapshot *out);
 
+/**
+ * snapshot_share_design() - let two intervals of strata have the same slices, so that series_add() can add up theirs
+ * @a:    the earlier one; its report becomes that of both
+ * @b:    its series have the design of @a from now on, and its own report is of no use
+ * @most: slices, 4 to STRATA_SLICES; neighbours are merged if there are more
+ */
+void snapshot_share_design(struct snapshot *a, struct snapshot *b, unsigned int most);
+
 /* Free what a series owns. */
 void series_free(struct series *s);
 
@@ -209,6 +217,9 @@ size_t snapshot_groups(const struct snapshot *s);
 
 /* Add @l to @to, or with @sign -1 subtract it; the result is exact if both are. */
 void ledger_add(struct ledger *to, const struct ledger *l, int sign);
+
+/* Add that of another time, with its tags; they are known if both are. */
+void ledger_join(struct ledger *to, const struct ledger *l);
 
 /* Sum over an outcome kind. */
 __u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind);

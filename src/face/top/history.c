@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "history.h"
+#include "base/intern.h"
 #include "base/std.h"
 #include "packed.h"
 
@@ -9,6 +10,7 @@
 
 #define NAMES	   3 /* LABEL_CGROUP, LABEL_CONTAINER, LABEL_POD */
 #define SLAB	   NAMES
+#define SLICES	   (2 * STRATA_WINDOW) /* at most, of intervals that are added up: they take memory */
 #define NAME_EVERY 10 /* intervals after which a name is asked for again: runtimes can be slow */
 
 /* What is kept of each group of an interval outside of `data`. */
@@ -36,6 +38,7 @@ struct history {
 	struct u64_map by_key, by_cgroup;
 	char **symbol; /* names by number; functions are few, and kept */
 	size_t n_symbols, symbol_room;
+	struct intern events; /* of strata */
 	__u64 number;
 };
 
@@ -178,11 +181,34 @@ static void take_places(const struct snapshot *s, struct frame *f)
 #define HAS_TLB	 1
 #define WEIGHTED 2
 
+static void pack_report(struct history *h, const struct strata_report *r, struct packed *b)
+{
+	__u32 event[STRATUM_N];
+
+	for (int of = 0; of < STRATUM_N; of++)
+		event[of] = intern_get(&h->events, r->event[of]);
+	pack_put_report(b, r, event);
+}
+
+static struct strata_report *unpack_report(const struct history *h, const unsigned char **p)
+{
+	struct strata_report *r = xcalloc(1, sizeof(*r));
+	__u32 event[STRATUM_N];
+
+	pack_get_report(p, r, event);
+	for (int of = 0; of < STRATUM_N; of++)
+		r->event[of] = intern_text(&h->events, event[of]);
+	return r;
+}
+
 /* Pack the groups; they are in h->known. */
 static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 {
 	struct packed b = {};
 
+	f->strata = s->strata != NULL;
+	if (f->strata)
+		pack_report(h, s->strata, &b);
 	f->n = 0;
 	f->groups = xcalloc(s->n_groups, sizeof(*f->groups));
 	for (size_t i = 0; i < s->n_groups; i++) {
@@ -200,6 +226,8 @@ static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 		for (size_t k = 0; k < g->n_series; k++) {
 			to->cycles += series_miss_cycles(&g->series[k]);
 			pack_put_series(&b, &g->series[k]);
+			if (f->strata)
+				pack_put_strata(&b, g->series[k].strata);
 		}
 	}
 	f->data = xrealloc(b.data, b.n);
@@ -208,11 +236,21 @@ static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 	f->groups = xrealloc(f->groups, f->n * sizeof(*f->groups));
 }
 
+static void unpack_series(const unsigned char **p, const struct strata_report *r, struct series *s)
+{
+	pack_get_series(p, s);
+	if (!r)
+		return;
+	s->strata = xcalloc(1, sizeof(*s->strata));
+	pack_get_strata(p, &r->design, s->strata);
+}
+
 static void unpack(const struct history *h, const struct frame *f, struct snapshot *out)
 {
 	const unsigned char *p = f->data;
 
 	*out = (struct snapshot){ .time_ns = f->time_ns, .ledger = f->ledger, .pmu = f->pmu };
+	out->strata = f->strata ? unpack_report(h, &p) : NULL;
 	out->groups = xcalloc(f->n, sizeof(*out->groups));
 	for (__u32 i = 0; i < f->n; i++) {
 		const struct known *k = &h->known[f->groups[i].known];
@@ -229,7 +267,7 @@ static void unpack(const struct history *h, const struct frame *f, struct snapsh
 		g->tlb.l2_miss_ops = pack_get(&p);
 		g->series = xcalloc(n, sizeof(*g->series));
 		while (g->n_series < n)
-			pack_get_series(&p, &g->series[g->n_series++]);
+			unpack_series(&p, out->strata, &g->series[g->n_series++]);
 	}
 }
 
@@ -284,16 +322,7 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->end_ns = b->end_ns;
 	a->time_ns = time;
 	a->period = a->period == b->period ? a->period : 0;
-	a->ledger.seen += b->ledger.seen;
-	a->ledger.pmu_samples += b->ledger.pmu_samples;
-	a->ledger.unseen += b->ledger.unseen;
-	a->ledger.dropped += b->ledger.dropped;
-	a->ledger.dropped_known &= b->ledger.dropped_known;
-	a->ledger.undelivered += b->ledger.undelivered;
-	a->ledger.undelivered_known &= b->ledger.undelivered_known;
-	a->ledger.pmu_exact &= b->ledger.pmu_exact;
-	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		a->ledger.outcome[o] += b->ledger.outcome[o];
+	ledger_join(&a->ledger, &b->ledger);
 	a->pmu.counted += b->pmu.counted;
 	a->pmu.enabled_ns += b->pmu.enabled_ns;
 	a->pmu.running_ns += b->pmu.running_ns;
@@ -325,6 +354,8 @@ static void join(struct history *h, size_t i)
 
 	unpack(h, a, &sa);
 	unpack(h, b, &sb);
+	if (a->strata)
+		snapshot_share_design(&sa, &sb, SLICES);
 	add_snapshot(h, &sa, &sb);
 	add_info(&both, b);
 	both.place = add_places(a, b);
@@ -357,7 +388,7 @@ static void shrink(struct history *h)
 			double length = a->time_ns + b->time_ns;
 			double rank = length / (now - b->end_ns + length);
 
-			if (a->by != b->by || rank >= least)
+			if (a->by != b->by || a->strata != b->strata || rank >= least)
 				continue;
 			least = rank;
 			best = i;
@@ -421,6 +452,7 @@ void history_free(struct history *h)
 	for (size_t i = 0; i < h->n_symbols; i++)
 		free(h->symbol[i]);
 	free(h->symbol);
+	intern_free(&h->events);
 	free(h->known);
 	free(h->frame);
 	free(h);

@@ -32,7 +32,8 @@ struct frame {
 	size_t n_places;	  /* struct places */
 	struct place_cost *place; /* miss cycles, and those of them answered by another node */
 	/* private */
-	__u32 n; /* groups with samples */
+	bool strata; /* the interval has a report of strata */
+	__u32 n;     /* groups with samples */
 	struct frame_group *groups;
 	unsigned char *data;
 	size_t bytes;

@@ -24,4 +24,14 @@ void pack_get_series(const unsigned char **p, struct series *s);
 /* The same, taken off @s, which has its op and source. */
 void pack_subtract_series(const unsigned char **p, struct series *s);
 
+/*
+ * How an interval was sampled in strata; @event: numbers for the texts of its events. _get_(): r->event is the caller's.
+ */
+void pack_put_report(struct packed *b, const struct strata_report *r, const __u32 event[STRATUM_N]);
+void pack_get_report(const unsigned char **p, struct strata_report *r, __u32 event[STRATUM_N]);
+/* What a series has of the slices of @d. */
+void pack_put_strata(struct packed *b, const struct series_strata *x);
+void pack_get_strata(const unsigned char **p, const struct strata_design *d,
+		     struct series_strata *x);
+
 #endif

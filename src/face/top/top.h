@@ -41,7 +41,9 @@ enum top_action {
 
 #define TOP_MIN_INTERVAL_S 0.1
 #define TOP_MAX_INTERVAL_S 60.0
-#define TOP_TEXT	   128
+/* of strata: in less, there are too few slices of 50 ms or more for intervals */
+#define TOP_STRATA_INTERVAL_S 1
+#define TOP_TEXT	      128
 
 /* What is sampled and how, for the first lines. The texts live as long as the source. */
 struct top_source_info {
@@ -65,6 +67,7 @@ struct top_opts {
 	const struct top_source_info *info;
 	const char *host;
 	bool once;			  /* a single frame: it has no trend */
+	bool in_strata;			  /* no interval is shorter than TOP_STRATA_INTERVAL_S */
 	const char *command;		  /* "ibscope top" with the options that no key changes */
 	const char *given[TABLE_OPTIONS]; /* those that a row replaces; NULL: not given */
 	const struct cpulist *cpus;	  /* of the one for CPUs; NULL: not given */

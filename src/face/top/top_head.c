@@ -87,10 +87,22 @@ static void mode_text(const struct paint *p, char *out, size_t size)
 	}
 }
 
+/* That estimates are of two strata, by turns. */
+static void strata_text(const struct top *t, char *out, size_t size)
+{
+	const struct strata_report *r = t->shown.strata;
+
+	*out = 0;
+	if (r)
+		snprintf(out, size, "   strata: %s %.1f s, %s %.1f s", stratum_name(STRATUM_FULL),
+			 strata_total(&r->design, STRATUM_FULL).seconds, stratum_name(STRATUM_MISS),
+			 strata_total(&r->design, STRATUM_MISS).seconds);
+}
+
 void top_paint_view(struct paint *p, int y)
 {
 	const struct top *t = p->t;
-	char text[TOP_LINE], mode[64];
+	char text[TOP_LINE], strata[64], mode[64];
 	int x, end;
 
 	mode_text(p, mode, sizeof(mode));
@@ -113,6 +125,8 @@ void top_paint_view(struct paint *p, int y)
 		x = grid_printf(p->g, y, x, GRID_SELECTED, "   filter: %s_", t->opts.match);
 	else if (*t->opts.match)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "   filter: %s", t->opts.match);
+	strata_text(t, strata, sizeof(strata));
+	x = grid_put(p->g, y, x, GRID_PLAIN, strata);
 	if (*p->info->origin)
 		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
 	if (x >= end && end > 1)

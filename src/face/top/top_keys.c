@@ -184,7 +184,10 @@ static void change_interval(struct top *t, int step)
 		if (step < 0 ? intervals[i] < *now - 1e-9 : intervals[i] > *now + 1e-9)
 			want = intervals[i];
 	}
-	*now = want;
+	if (t->opts.in_strata && want < TOP_STRATA_INTERVAL_S)
+		top_say(t, "--strata needs intervals of %d s or longer", TOP_STRATA_INTERVAL_S);
+	else
+		*now = want;
 }
 
 static void slower(struct top *t)

@@ -277,6 +277,7 @@ size_t top_shown(const struct top *t)
 #define CHANGE_MIN    5	  /* intervals */
 #define CHANGE_LEAST  0.1 /* of the mean */
 #define CHANGE_SIGMAS 3
+#define NORMAL_95     1.96 /* sigmas that have 95 % */
 
 static void forget_table(struct top *t)
 {
@@ -347,12 +348,25 @@ static void order(struct top *t)
 	tab->row = out;
 }
 
+/* Of the rate of miss cycles, @now, by the samples of the row; of strata by their slices. */
+static double sampling_variance(const struct table_row *r, double now)
+{
+	const struct series *s = &r->all;
+	double error = 0, low, high;
+
+	if (series_cycles_interval(s, &low, &high))
+		return pow((high - low) / (2 * NORMAL_95) * now / s->cycles, 2);
+	for (int b = 0; s->sum && s->buckets && b < IBS_LAT_BUCKETS; b++)
+		error += (double)s->buckets[b] * ibs_lat_le(b) * ibs_lat_le(b);
+	return s->sum ? error * (now / s->sum) * (now / s->sum) : 0;
+}
+
 /*
  * Is what a row costs now beyond the noise of sampling, and beyond how it went up and down before?
  */
 static int change_of(const struct table_row *r, const float *rates)
 {
-	double sum = 0, squares = 0, now = rates[TOP_BEFORE], mean, error = 0, variance;
+	double sum = 0, squares = 0, now = rates[TOP_BEFORE], mean, error, variance;
 	int n = 0;
 
 	for (int i = 0; i < TOP_BEFORE; i++) {
@@ -366,10 +380,7 @@ static int change_of(const struct table_row *r, const float *rates)
 		return 0;
 	mean = sum / n;
 	variance = fmax(squares / n - mean * mean, 0) * (n + 1) / (n - 1);
-	for (int b = 0; r->all.sum && r->all.buckets && b < IBS_LAT_BUCKETS; b++)
-		error += (double)r->all.buckets[b] * ibs_lat_le(b) * ibs_lat_le(b);
-	if (r->all.sum)
-		error *= now / r->all.sum * now / r->all.sum;
+	error = sampling_variance(r, now);
 	if (fabs(now - mean) <= CHANGE_LEAST * mean ||
 	    (now - mean) * (now - mean) <= CHANGE_SIGMAS * CHANGE_SIGMAS * (variance + error))
 		return 0;
