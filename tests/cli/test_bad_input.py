@@ -138,6 +138,13 @@ USAGE = [
     (['serve', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['hist', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
     (['hist', '--strata', 'auto', '--html', 'x.html'], 'use `ibscope record --strata auto -o FILE`, then `ibscope report --html PAGE FILE`'),
+    (['top', '--strata', 'maybe'], "unknown choice 'maybe'"),
+    (['top', '--strata', 'auto', '--interval', '999ms'],
+     '--strata: an interval of 0.999 s is too short for slices of both strata; use -d 1 or longer, or --strata off'),
+    (['top', '--strata', 'on', '-d', '0.5', '--once'], '--strata: an interval of 0.5 s'),
+    (['top', '--strata', 'on', '--source', 'sim', '--once'], '--strata: a simulation has no hardware filters'),
+    (['top', '--strata', 'auto', '-i', 'x'], '-i: leave out options for sampling'),
+    (['top', '--strata', 'auto', '--pin-dir', '/x'], '--pin-dir, --user-socket: the collector decides what is sampled'),
     (['record', '--strata', 'maybe'], "unknown choice 'maybe'"),
     (['record', '--strata', 'auto', '-e', 'ibs_op//,ibs_fetch//'], '--strata: works with one event'),
     (['record', '--strata', 'auto', '--json'], '--strata: lines of text have no weights'),
@@ -375,6 +382,8 @@ class BadInput(unittest.TestCase):
             o = json.loads(run(*args, '--json', f'--explain={machine}').stdout)
             self.assertEqual((o['strata'], o['why_no_strata'] is None), (strata, strata))
         self.assertNotIn('strata', run('hist', '--explain=zen4:6.12').stdout)
+        top = run('top', '--explain=zen4:6.12', '--strata', 'auto').stdout
+        self.assertIn('ibs_op/cnt_ctl=1,l3missonly=1/ at a shorter period\n', top)
 
     def test_explain_plan(self):
         """Each predicate with its stage, on any machine, as wide as the terminal."""

@@ -362,6 +362,22 @@ class Top(unittest.TestCase):
         self.assertTrue(html.startswith('<!DOCTYPE html>'))
         self.assertNotIn('<script', html)
 
+    def test_strata(self):
+        """A simulation has no filters: one event, for which intervals may not be shorter either."""
+        p = run('top', '--source', 'sim', '--strata', 'auto', '--once', '-d', '1', '--size', '100x22')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('--strata: a simulation has no hardware filters', p.stderr)
+        self.assertNotIn('strata: full', p.stdout)
+        self.assertIn('seen ', p.stdout)
+        t = self.start('--strata', 'auto', '-d', '2')
+        t.until(lambda s: 'every 2 s' in s)
+        t.keys('-')
+        t.until(lambda s: 'every 1 s' in s)
+        t.keys('-')
+        t.until(lambda s: '--strata needs intervals of 1 s or longer' in s and 'every 1 s' in s)
+        t.keys('y')
+        t.until(lambda s: 'ibscope top --source sim --strata auto -d 1' in s)
+
     @clock.every(16000)
     def test_once_waits_for_samples(self):
         """One frame of nothing answers nothing: here the first samples come after many intervals."""

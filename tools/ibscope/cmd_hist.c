@@ -43,9 +43,7 @@ static const struct option_row own_options[] = {
 	  OPTION_FLAG(struct hist, timestamp) },
 	{ "html", 0, "FILE", "write one HTML file about all intervals instead of tables",
 	  OPTION_WORD(struct hist, html_path) },
-	{ "strata", 0, STRATA_OPTION_CHOICES,
-	  "alternate between all ops and, at a shorter period, only those that miss the L3, for "
-	  "narrower intervals of what comes from memory; auto: where the machine can; default off",
+	{ "strata", 0, STRATA_OPTION_CHOICES, STRATA_OPTION_HELP,
 	  OPTION_CHOICE(struct hist, sampling.strata, "choice", strata_option_name,
 			STRATA_OPTIONS) },
 	/* only for numa and c2c, which have evaluated it already */

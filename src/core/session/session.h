@@ -27,6 +27,9 @@
 /* Sampling in strata (strata/strata.h): where the machine can; else it fails with STRATA_ON. */
 enum strata_option { STRATA_OFF, STRATA_AUTO, STRATA_ON, STRATA_OPTIONS };
 #define STRATA_OPTION_CHOICES "off|auto|on"
+#define STRATA_OPTION_HELP                                                                      \
+	"alternate between all ops and, at a shorter period, only those that miss the L3, for " \
+	"narrower intervals of what comes from memory; auto: where the machine can; default off"
 const char *strata_option_name(unsigned int i);
 
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
@@ -204,6 +207,18 @@ int session_slices_start(struct session *s, struct err *err);
 struct session_slice session_slice_now(const struct session *s);
 double session_slice_due(const struct session *s);
 int session_slice_end(struct session *s, bool last, struct session_slice *out, struct err *err);
+
+/*
+ * Intervals of strata, of a session whose plan has them. _start(): before session_start(). _interval(): those after the
+ * one that goes on are that long. _due(): when to call _turn(), which starts the next slice if that time has come, in
+ * seconds of now_s(). Without strata they are INFINITY and nothing. _end(): the samples since the last call;
+ * texts in its report live as long as the session is open.
+ */
+int session_strata_start(struct session *s, double interval_s, struct err *err);
+void session_strata_interval(struct session *s, double interval_s);
+double session_strata_due(const struct session *s);
+int session_strata_turn(struct session *s, struct err *err);
+int session_strata_end(struct session *s, struct snapshot *out, struct err *err);
 
 /* sampler_tick() of all events. */
 void session_tick(struct session *s);

@@ -86,19 +86,14 @@ int session_reselect_cgroups(struct session *s, struct err *err);
 int session_bound_cgroup(struct session *s, struct session_event *e);
 
 /*
- * Sampling in strata. _open(): after the event's sampler, nothing if the plan has no strata; _start():
- * before sampling starts; _begin(): start the first slice; _due(): when to call _turn(), in seconds of
- * now_s(); _end(): the samples since the last call.
+ * Sampling in strata, beside what session.h has. _open(): after the event's sampler, nothing if the plan has no
+ * strata; _begin(): start the first slice.
  */
 int session_strata_open(struct session *s, struct err *err);
 void session_strata_close(struct session *s);
 /* The sampler of the miss stratum; NULL: none. */
 struct sampler *session_strata_sampler(const struct session *s);
-int session_strata_start(struct session *s, double interval_s, struct err *err);
 int session_strata_begin(struct session *s, struct err *err);
-double session_strata_due(const struct session *s);
-int session_strata_turn(struct session *s, struct err *err);
-int session_strata_end(struct session *s, struct snapshot *out, struct err *err);
 
 static inline struct running *running(struct session *s, const struct session_event *e)
 {

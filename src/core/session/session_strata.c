@@ -113,6 +113,12 @@ int session_strata_start(struct session *s, double interval_s, struct err *err)
 	return ret;
 }
 
+void session_strata_interval(struct session *s, double interval_s)
+{
+	if (s->strata)
+		s->strata->interval_s = interval_s;
+}
+
 int session_strata_begin(struct session *s, struct err *err)
 {
 	struct session_strata *x = s->strata;

@@ -43,6 +43,7 @@ struct top_source {
 	 */
 	int (*annotate)(struct top_source *s, struct top *t, struct annotate **out,
 			struct err *err);
+	double interval_s; /* how long the next interval will be: set by the caller before open() and read() */
 	__u64 cpu_ns; /* of this process, at the last read */
 	double speed; /* of a recording; 0: what has passed cannot be read again */
 	__u64 back_ns;

@@ -15,9 +15,14 @@ struct live {
 	struct top_source source;
 	struct sampling_opts *o;
 	struct session *s;
-	struct baseline last;
+	struct baseline last; /* without strata, whose samples the session counts by interval */
 	char event[EVENT_TEXT_MAX];
+	/* slices of strata do not go on after this, unless 0 */
+	int failed;
+	struct err why;
 };
+
+#define TICK_S 0.5 /* throttle records wait in a small buffer */
 
 /* Assumed cost of a sample with interrupt, driver and program, where nobody has measured it. */
 #define SAMPLE_NS 2500
@@ -49,18 +54,34 @@ static int read_counts(struct live *l, struct snapshot *out, struct err *err)
 					&now, out, err);
 }
 
+static bool in_strata(const struct live *l)
+{
+	return session_event(l->s, 0)->plan.strata;
+}
+
+/* What the first interval begins with. */
+static int begin(struct live *l, struct err *err)
+{
+	struct snapshot none;
+	int ret;
+
+	if (in_strata(l))
+		return session_strata_start(l->s, l->source.interval_s, err);
+	ret = read_counts(l, &none, err);
+	return ret < 0 ? ret : 0;
+}
+
 static int live_open(struct top_source *source, unsigned int labels, struct err *err)
 {
 	struct live *l = (struct live *)source;
 	const struct session_event *e;
 	const struct counts *counts;
-	struct snapshot none;
 	int ret;
 
 	baseline_free(&l->last);
+	l->failed = 0;
 	l->o->event[0].labels = labels;
-	ret = session_open(l->s, l->o, err) ?: read_counts(l, &none, err);
-	ret = ret < 0 ? ret : session_start(l->s, err);
+	ret = session_open(l->s, l->o, err) ?: begin(l, err) ?: session_start(l->s, err);
 	source->usage = session_usage(l->s);
 	if (ret < 0)
 		return ret;
@@ -74,12 +95,32 @@ static int live_open(struct top_source *source, unsigned int labels, struct err 
 	return ret;
 }
 
+/* The samples since the last call. Return: as interval_read() */
+static int read_interval(struct live *l, struct snapshot *out, struct err *err)
+{
+	int ret = l->failed;
+
+	if (!session_is_open(l->s))
+		return 1;
+	if (!in_strata(l))
+		return read_counts(l, out, err);
+	if (!ret) {
+		session_strata_interval(l->s, l->source.interval_s);
+		return session_strata_end(l->s, out, err);
+	}
+	*err = l->why;
+	/* of the slice that failed nobody knows what it has, so begin anew */
+	if (live_open(&l->source, l->o->event[0].labels, &l->why))
+		*err = l->why;
+	return ret;
+}
+
 static int live_read(struct top_source *source, double seconds, struct snapshot *out,
 		     struct frame *frame, struct err *err)
 {
 	struct live *l = (struct live *)source;
 	const struct session_event *e;
-	int ret = session_is_open(l->s) ? read_counts(l, out, err) : 1;
+	int ret = read_interval(l, out, err);
 
 	(void)seconds;
 	if (ret)
@@ -105,14 +146,21 @@ static unsigned int live_fds(struct top_source *source, struct pollfd *fds)
 	return 1;
 }
 
+/* Seconds until the next slice of a stratum begins. */
+static double turn_in(const struct live *l)
+{
+	return fmax(session_strata_due(l->s) - now_s(), 0);
+}
+
 static double live_tick(struct top_source *source)
 {
 	struct live *l = (struct live *)source;
 
 	if (!session_is_open(l->s))
 		return INFINITY;
+	l->failed = l->failed ?: session_strata_turn(l->s, &l->why);
 	session_tick(l->s);
-	return fmin(session_follow(l->s), 0.5);
+	return fmin(fmin(session_follow(l->s), l->failed ? INFINITY : turn_in(l)), TICK_S);
 }
 
 static const char *live_name(void *arg, __u64 id, enum label l)

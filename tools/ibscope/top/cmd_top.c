@@ -36,6 +36,7 @@ static int open_source(struct top_cmd *c, struct err *err)
 	int ret;
 
 	c->labels = top_labels(c->view);
+	c->source->interval_s = top_interval(c->view);
 	ret = c->source->open(c->source, c->labels, err);
 	c->began = now_s();
 	return ret;
@@ -54,7 +55,10 @@ static int add_interval(struct top_cmd *c, struct err *err)
 	struct snapshot interval;
 	struct frame frame;
 	double now = now_s();
-	int ret = c->source->read(c->source, now - c->began, &interval, &frame, err);
+	int ret;
+
+	c->source->interval_s = top_interval(c->view);
+	ret = c->source->read(c->source, now - c->began, &interval, &frame, err);
 
 	c->began = now;
 	if (ret)
@@ -373,6 +377,7 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	c->top.once = c->once;
 	c->top.note = top_note(&c->sampling.select);
 	c->top.labels = c->sampling.labels;
+	c->top.in_strata = c->sampling.strata != STRATA_OFF;
 	ret = choose_source(c, selects, err);
 	if (ret)
 		return ret;

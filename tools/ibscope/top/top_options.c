@@ -62,6 +62,9 @@ const struct option_row top_options[] = {
 	  OPTION_WORD(struct top_cmd, user_socket) },
 	{ "own", 0, NULL, "sample, even if a collector is running",
 	  OPTION_FLAG(struct top_cmd, own) },
+	{ "strata", 0, STRATA_OPTION_CHOICES, STRATA_OPTION_HELP,
+	  OPTION_CHOICE(struct top_cmd, sampling.strata, "choice", strata_option_name,
+			STRATA_OPTIONS) },
 	{ "once", 0, NULL, "print one frame as text and exit", OPTION_FLAG(struct top_cmd, once) },
 	{ "html", 0, NULL, "with --once: print the frame as an HTML page",
 	  OPTION_FLAG(struct top_cmd, html) },
@@ -228,9 +231,14 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--pin-dir, --user-socket: the collector decides what is sampled; "
 			       "leave out options for sampling and selection, except -e");
+	if (s->strata && !c->input.file && c->top.interval_s < TOP_STRATA_INTERVAL_S)
+		return err_set(err, -EINVAL,
+			       "--strata: an interval of %g s is too short for slices of both "
+			       "strata; use -d %d or longer, or --strata off",
+			       c->top.interval_s, TOP_STRATA_INTERVAL_S);
 	if (c->input.file &&
-	    (s->source || s->event[0].rate.has_period || s->event[0].rate.has_freq || s->all ||
-	     *s->hierarchy || s->sim_faults || s->sampler.max_memory_bytes))
+	    (s->source || s->strata || s->event[0].rate.has_period || s->event[0].rate.has_freq ||
+	     s->all || *s->hierarchy || s->sim_faults || s->sampler.max_memory_bytes))
 		return err_set(
 			err, -EINVAL,
 			"-i: leave out options for sampling; they do not apply to recordings");
