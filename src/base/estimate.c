@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define Z 1.959964 /* standard deviations that 95 % of a normal distribution lie within */
+#define Z ESTIMATE_Z
 
 /* The heavy sample that was not drawn, in largest weights. Chosen by coverage: 0 is too few, 1 too many. */
 #define UNSEEN 0.5
@@ -20,6 +20,7 @@ void estimate_merge(struct estimate *to, const struct estimate *e)
 	to->sum += e->sum;
 	to->squares += e->squares;
 	to->largest = fmax(to->largest, e->largest);
+	to->common = fmax(to->common, e->common);
 }
 
 /*
@@ -37,6 +38,12 @@ static double bound(double sum, double squares, double z)
 	return squares > 0 ? squares / sum * poisson_bound(sum * sum / squares, z) : sum;
 }
 
+/* A bound of the sum, moved by the common error, which is independent of the samples. */
+static double away(const struct estimate *e, double to, int sign)
+{
+	return e->sum + sign * hypot(to - e->sum, Z * e->common * e->sum);
+}
+
 struct bounds estimate_interval(const struct estimate *e, double drawn)
 {
 	const double known = drawn > 0 ? e->sum * e->sum / drawn : 0;
@@ -46,8 +53,11 @@ struct bounds estimate_interval(const struct estimate *e, double drawn)
 	if (!(e->sum > 0))
 		return (struct bounds){ e->sum < 0 ? NAN : e->sum, NAN };
 	return (struct bounds){
-		bound(e->sum, squares, -Z),
-		squares > 0 ? bound(e->sum + unseen, squares + unseen * e->largest, Z) : e->sum,
+		fmax(away(e, bound(e->sum, squares, -Z), -1), 0),
+		away(e,
+		     squares > 0 ? bound(e->sum + unseen, squares + unseen * e->largest, Z) :
+				   e->sum,
+		     1),
 	};
 }
 

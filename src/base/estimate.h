@@ -10,10 +10,14 @@
 #ifndef IBSCOPE_ESTIMATE_H
 #define IBSCOPE_ESTIMATE_H
 
+/* Standard deviations that 95 % of a normal distribution lie within. */
+#define ESTIMATE_Z 1.959964
+
 struct estimate {
 	double sum;	/* of the weights */
 	double squares; /* sum of the squares of the weights */
 	double largest; /* weight */
+	double common;	/* standard error of all weights together, relative to them */
 };
 
 struct bounds {
@@ -31,7 +35,7 @@ void estimate_merge(struct estimate *to, const struct estimate *e);
  */
 struct bounds estimate_interval(const struct estimate *e, double drawn);
 
-/* The interval of the share of a part of a sum, from 0 to 1. */
+/* The interval of the share of a part of a sum, from 0 to 1; a common error of both does not change it. */
 struct bounds estimate_share(const struct estimate *part, const struct estimate *all);
 
 /**

@@ -258,6 +258,31 @@ static void test_edges(void **unused)
 	assert_true(b.low == 1000 && b.high == 1000);
 }
 
+/* What all weights have in common adds to the interval of a sum, but not of a share. */
+static void test_common(void **unused)
+{
+	struct estimate one = { .sum = 500, .squares = 250000, .largest = 500, .common = 0.1 };
+	struct estimate all = { .sum = 500, .squares = 250000, .largest = 500 };
+	const struct bounds share = estimate_share(&all, &one);
+	struct bounds without, b;
+
+	(void)unused;
+	estimate_merge(&all, &one);
+	b = estimate_interval(&all, 2);
+	assert_true(fabs(b.low - (1000 - 195.9964)) < 1e-6 && fabs(b.high - 1195.9964) < 1e-6);
+	b = estimate_interval(&all, 0);
+	all.common = 0;
+	without = estimate_interval(&all, 0);
+	assert_true(fabs(hypot(1000 - without.low, 195.9964) - (1000 - b.low)) < 1e-6);
+	assert_true(fabs(hypot(without.high - 1000, 195.9964) - (b.high - 1000)) < 1e-6);
+	all.common = 1;
+	b = estimate_interval(&all, 2);
+	assert_true(b.low == 0);
+	one.common = 0;
+	b = estimate_share(&one, &one);
+	assert_true(b.low == share.low && b.high == share.high);
+}
+
 /* Rows, and what a table says of all of them. */
 static void test_line(void **unused)
 {
@@ -344,7 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_coverage), cmocka_unit_test(test_rare),
 		cmocka_unit_test(test_every_op), cmocka_unit_test(test_drawn),
-		cmocka_unit_test(test_shares),	 cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_shares),	 cmocka_unit_test(test_edges), cmocka_unit_test(test_common),
 		cmocka_unit_test(test_line),	 cmocka_unit_test(test_ranks),
 	};
 

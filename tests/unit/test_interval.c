@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Intervals of counters against the differences of whole snapshots. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -281,6 +282,42 @@ static void test_shared(void **unused)
 	newer.pmu.extra_ns = 1500;
 	snapshot_diff(&newer, &older, &diff);
 	assert_int_equal(diff.groups[0].series[0].ops, 3200);
+	assert_true(diff.groups[0].series[0].share_error == 0);
+	snapshot_free(&diff);
+}
+
+/* How uncertain that is goes with series, also where weights of samples made up for all of it. */
+static void test_shared_error(void **unused)
+{
+	struct series s = { .samples = 4, .valid = 4, .sum = 400, .ops = 4000, .cycles = 400000 };
+	struct group g = { .n_series = 1, .series = &s };
+	const struct snapshot older = { .pmu = { .enabled_ns = 1000,
+						 .running_ns = 1000,
+						 .counted = 1000,
+						 .share_variance = 5000,
+						 .share_n = 20 } };
+	struct snapshot diff, newer = { .n_groups = 1,
+					.groups = &g,
+					.pmu = { .enabled_ns = 3000,
+						 .running_ns = 2000,
+						 .extra_ns = 1000,
+						 .counted = 6000,
+						 .share_variance = 15000,
+						 .share_n = 30 } };
+	struct series sum = {};
+
+	(void)unused;
+	snapshot_diff(&newer, &older, &diff);
+	/* 100 of 5,000 counted in half of the time */
+	assert_true(fabs(diff.groups[0].series[0].share_error - 0.01) < 1e-12);
+	series_add(&sum, &diff.groups[0].series[0]);
+	series_add(&sum, &s);
+	assert_true(fabs(sum.share_error - 0.01) < 1e-12);
+	snapshot_free(&diff);
+	newer.pmu.share_n = 21;
+	snapshot_diff(&newer, &older, &diff);
+	assert_true(isnan(pmu_share_error(&diff.pmu)));
+	assert_true(diff.groups[0].series[0].share_error == 0);
 	snapshot_free(&diff);
 }
 
@@ -289,7 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences),
 					    cmocka_unit_test(test_new_owner),
 					    cmocka_unit_test(test_weight),
-					    cmocka_unit_test(test_shared) };
+					    cmocka_unit_test(test_shared),
+					    cmocka_unit_test(test_shared_error) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

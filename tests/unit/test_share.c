@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/estimate.h"
 #include "perf/cpu_event.h"
 #include "sampler/sampler_private.h"
 
@@ -59,6 +60,7 @@ static int set_up(void **unused)
 			close(ev[cpu].fd);
 		ev[cpu] = CLOSED_EVENT(cpu);
 		ev[cpu].fd = open("/dev/null", O_RDONLY);
+		ev[cpu].own_ns = ev[cpu].running_ns = ev[cpu].counted = 0;
 		s.state->cpu[cpu].live = 5 * IBS_LIVE_STEP | IBS_PID_TEST_IN;
 		estimated[cpu] = 0;
 	}
@@ -143,11 +145,99 @@ static void test_without(void **unused)
 	assert_int_equal(sampler_share_extra(&s), 0);
 }
 
+#define TURNS	12  /* of each user from tick to tick */
+#define TICKS	60  /* of an interval */
+#define SPREADS 400 /* intervals */
+
+static unsigned long long seed = 1;
+
+/* Ops a ns of a turn, with a mean of @mean. */
+static double load(double mean)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return mean * (0.5 + (double)(seed >> 40) / (1 << 24));
+}
+
+/* An interval of a load that grows by @growth; return the error of its ops, in standard errors. */
+static double deviation(double growth, double *error)
+{
+	struct pmu_state pmu = {};
+	double all = 0, estimate;
+
+	set_up(NULL);
+	for (int tick = 0; tick < TICKS; tick++) {
+		for (int turn = 0; turn < TURNS; turn++) {
+			const double mean = 1 + growth * tick / TICKS, own = load(mean);
+
+			ev[1].counted += llround(own * STEP / TURNS / 2);
+			all += (own + load(mean)) * STEP / TURNS / 2;
+		}
+		ev[1].own_ns += STEP;
+		ev[1].running_ns += STEP / 2;
+		sampler_share_weigh(&s);
+	}
+	sampler_share_spread(&s, &pmu);
+	pmu.counted = ev[1].counted;
+	pmu.enabled_ns = ev[1].own_ns;
+	pmu.running_ns = ev[1].running_ns;
+	*error = pmu_share_error(&pmu);
+	estimate = pmu.counted * pmu_scale(&pmu);
+	return (estimate / all - 1) / *error;
+}
+
+/* The error of a share of time is known: 95 of 100 intervals hold the truth, and a slow change adds little. */
+static void test_spread(void **unused)
+{
+	double error, steady = 0;
+	int inside = 0;
+
+	(void)unused;
+	for (int i = 0; i < SPREADS; i++) {
+		inside += fabs(deviation(0, &error)) < ESTIMATE_Z;
+		steady += error / SPREADS;
+	}
+	assert_in_range(inside, 0.92 * SPREADS, 0.98 * SPREADS);
+	/* a turn differs by 29 %, and there are 720 of each user */
+	assert_true(fabs(steady / (0.29 / sqrt(TURNS * TICKS) / sqrt(2)) - 1) < 0.05);
+	inside = 0;
+	for (int i = 0; i < SPREADS; i++)
+		inside += fabs(deviation(2, &error)) < ESTIMATE_Z;
+	assert_in_range(inside, 0.92 * SPREADS, 0.98 * SPREADS);
+	/* samples that are not weighed have it as well */
+	s.count_ops = false;
+	assert_true(fabs(deviation(0, &error)) < 5 && error > 0.5 * steady);
+	s.count_ops = true;
+}
+
+/* Unknown with few ticks, and nothing without another user. */
+static void test_few(void **unused)
+{
+	const struct pmu_state few = { .counted = 1000,
+				       .enabled_ns = 20,
+				       .running_ns = 10,
+				       .share_variance = 1,
+				       .share_n = 3 };
+	struct pmu_state pmu = {};
+
+	(void)unused;
+	for (int i = 0; i < STEPS; i++) {
+		ev[0].counted += i % 2 * STEP;
+		run(0, 1);
+		sampler_share_weigh(&s);
+	}
+	sampler_share_spread(&s, &pmu);
+	assert_int_equal(pmu.share_n, 0);
+	assert_true(pmu_share_error(&pmu) == 0);
+	assert_true(isnan(pmu_share_error(&few)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test_setup(test_one, set_up),
 					    cmocka_unit_test_setup(test_debt, set_up),
-					    cmocka_unit_test_setup(test_without, set_up) };
+					    cmocka_unit_test_setup(test_without, set_up),
+					    cmocka_unit_test_setup(test_spread, set_up),
+					    cmocka_unit_test_setup(test_few, set_up) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -503,9 +503,8 @@ def run_pair(doc, make_guest, pair='6.12:zen4'):
     return run_guests(args, lambda work, report: [make_guest(*args.pair.split(':'), work, report)])
 
 
-def run_pairs(ap, pairs, name, scenarios, two=None):
-    """What a script does that boots guests of one CPU whose clock counts instructions, each with scenarios(guest), and
-    with `two` one more of the first pair, of two CPUs, with two(guest)."""
+def run_pairs(ap, pairs, name, scenarios):
+    """What a script does that boots guests of one CPU whose clock counts instructions, each with scenarios(guest)."""
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=pairs)
     args = ap.parse_args()
 
@@ -513,9 +512,6 @@ def run_pairs(ap, pairs, name, scenarios, two=None):
         guests = [Guest(*pair.split(':'), work, report, name, smp=1, workers=False, rig=['--pmu', '--icount']) for pair in args.pairs]
         for g in guests:
             scenarios(g)
-        if two:
-            guests.append(Guest(*args.pairs[0].split(':'), work, report, name + '-2', workers=False, rig=['--pmu', '--icount']))
-            two(guests[-1])
         return guests
 
     return run_guests(args, make)

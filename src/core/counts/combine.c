@@ -310,6 +310,8 @@ static void add_pmu(struct pmu_state *to, const struct pmu_state *p)
 	to->enabled_ns += p->enabled_ns;
 	to->running_ns += p->running_ns;
 	to->extra_ns += p->extra_ns;
+	to->share_variance += p->share_variance;
+	to->share_n += p->share_n;
 	to->throttled += p->throttled;
 	to->went += p->went;
 	to->came += p->came;

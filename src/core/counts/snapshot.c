@@ -90,6 +90,7 @@ static void series_sum(struct series *a, const struct series *b, int sign)
 	a->exposed += sign * b->exposed;
 	a->exposed_n += sign * b->exposed_n;
 	a->price += sign * b->price;
+	a->share_error = fmax(a->share_error, b->share_error);
 	if (b->strata)
 		strata_sum_up(a, b->strata);
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
@@ -221,6 +222,8 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->enabled_ns -= older->enabled_ns;
 	p->running_ns -= older->running_ns;
 	p->extra_ns -= older->extra_ns;
+	p->share_variance -= older->share_variance;
+	p->share_n -= older->share_n;
 	p->throttled -= older->throttled;
 	p->went -= older->went;
 	p->came -= older->came;
@@ -238,11 +241,27 @@ double pmu_scale(const struct pmu_state *pmu)
 	return known > 0 ? pmu->enabled_ns / known : 1;
 }
 
+/* Fewer differences say little of their variance. */
+#define SHARE_LEAST 8
+
+double pmu_share_error(const struct pmu_state *pmu)
+{
+	const double counted = pmu->counted;
+
+	if (pmu->running_ns >= pmu->enabled_ns)
+		return 0;
+	if (pmu->share_n < SHARE_LEAST || !pmu->counted)
+		return NAN;
+	return sqrt(fmax(pmu->share_variance, 0)) / (counted / pmu->running_ns * pmu->enabled_ns);
+}
+
 /* What happened while another user had the PMU was like the rest of the interval. */
 static void group_scale(struct group *g, const struct pmu_state *pmu)
 {
-	const double f = pmu_scale(pmu);
+	const double f = pmu_scale(pmu), error = pmu_share_error(pmu);
 
+	for (size_t i = 0; error > 0 && i < g->n_series; i++)
+		g->series[i].share_error = error;
 	for (size_t i = 0; f != 1 && i < g->n_series; i++) {
 		struct series *s = &g->series[i];
 

@@ -45,6 +45,7 @@ struct series {
 	__u64 exposed, exposed_n;
 	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
 	double price;
+	double share_error; /* of all sums: pmu_share_error(), or 0 if that is unknown */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
 	struct series_strata *strata; /* NULL: all samples have the same weight */
 };
@@ -87,6 +88,12 @@ struct pmu_state {
 	__u64 counted;		      /* ops or cycles */
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__s64 extra_ns; /* time off the PMU that estimates make up for already, CPU by CPU */
+	/*
+	 * Variance of the ops (or cycles) that are made up for, as the load in the time of the other user may have been
+	 * another one, and the number of differences of the load that it follows from.
+	 */
+	double share_variance;
+	__u64 share_n;
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online */
 	/*
@@ -158,6 +165,12 @@ void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 
 /* By how much estimates of an interval must be scaled up for the time that another user had the PMU. */
 double pmu_scale(const struct pmu_state *pmu);
+
+/*
+ * Standard error of estimates, relative to them, because another user had the PMU for a part of the time. Return: 0 if
+ * none had; NAN if it is unknown.
+ */
+double pmu_share_error(const struct pmu_state *pmu);
 
 /*
  * Estimate the ops of a group's samples from the tags of the interval, if unknown, and scale estimates up

@@ -163,6 +163,8 @@ void sampler_tags_weigh(struct sampler *s);
 void sampler_share_open(struct sampler *s);
 void sampler_share_weigh(struct sampler *s);
 __s64 sampler_share_extra(const struct sampler *s); /* pmu_state.extra_ns, as of the last reading */
+/* Set its share_variance and share_n. */
+void sampler_share_spread(const struct sampler *s, struct pmu_state *out);
 
 /* Adjust the weight of a tag to a new period. */
 void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);

@@ -49,6 +49,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		.extra_ns = sampler_share_extra(s),
 		.throttled = s->pmu_before.throttled + sampler_throttled(s),
 	};
+	sampler_share_spread(s, &out->pmu);
 	sampler_tags_read(s, &out->pmu); /* last: each sample was tagged before */
 	out->ledger.dropped = s->dropped_before + s->dropped;
 	if (out->ledger.dropped_known || !out->pmu.tags_known || !t.exact || s->by_freq)

@@ -22,7 +22,8 @@ double series_miss_cycles(const struct series *s)
 struct estimate series_waits(const struct series *s)
 {
 	const double cycles = series_miss_cycles(s);
-	struct estimate e = { .sum = isnan(cycles) ? (double)s->sum : cycles };
+	struct estimate e = { .sum = isnan(cycles) ? (double)s->sum : cycles,
+			      .common = isnan(cycles) ? 0 : s->share_error };
 	double mids = 0, scale;
 
 	/* a bucket stands for its middle; all are scaled so that they have the sum of the latencies */

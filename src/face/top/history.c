@@ -326,6 +326,8 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->pmu.counted += b->pmu.counted;
 	a->pmu.enabled_ns += b->pmu.enabled_ns;
 	a->pmu.running_ns += b->pmu.running_ns;
+	a->pmu.share_variance += b->pmu.share_variance;
+	a->pmu.share_n += b->pmu.share_n;
 	a->pmu.throttled += b->pmu.throttled;
 	a->pmu.went += b->pmu.went;
 	a->pmu.came += b->pmu.came;

@@ -91,19 +91,31 @@ static void print_bars(FILE *f, const struct series *s)
 	}
 }
 
+/* Half the 95 % interval of estimates, relative to them, because another user had the PMU; NAN: unknown. */
+static double running_error(const struct pmu_state *pmu)
+{
+	return ESTIMATE_Z * pmu_share_error(pmu);
+}
+
 static void print_pmu(FILE *f, const struct pmu_state *pmu)
 {
+	const double error = running_error(pmu);
+
 	if (pmu->throttled)
 		fprintf(f, "throttled by the kernel: %s time%s\n", TEXT_COUNT(pmu->throttled),
 			text_plural(pmu->throttled));
 	if (pmu->went || pmu->came)
 		fprintf(f, "CPUs: %s went offline, %s came online\n", TEXT_COUNT(pmu->went),
 			TEXT_COUNT(pmu->came));
-	if (pmu->running_ns < pmu->enabled_ns)
+	if (pmu->running_ns < pmu->enabled_ns) {
 		fprintf(f,
 			"PMU share: %.1f %% of the time; another user has the rest, and estimates "
-			"are scaled up\n",
+			"are scaled up",
 			100.0 * pmu->running_ns / pmu->enabled_ns);
+		if (!isnan(error))
+			fprintf(f, ", which makes them uncertain by %.1f %%", 100 * error);
+		fputc('\n', f);
+	}
 }
 
 /* Below the ledger, which is the sum: those of the strata. */
@@ -447,6 +459,7 @@ static void print_json(FILE *f, const struct hist_info *info, struct snapshot *i
 	json_put_u64(&w, "throttled", pmu->throttled);
 	json_put_double(&w, "running",
 			pmu->enabled_ns ? (double)pmu->running_ns / pmu->enabled_ns : (double)NAN);
+	json_put_double(&w, "running_error", pmu->enabled_ns ? running_error(pmu) : (double)NAN);
 	ledger_put(&w, &interval->ledger);
 	if (interval->strata)
 		put_strata(&w, interval->strata);

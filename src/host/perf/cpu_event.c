@@ -154,6 +154,7 @@ bool cpu_event_read(const struct perf_events *pe, struct cpu_event *ev, struct p
 	}
 	ev->enabled_ns = ev->own_ns = r.enabled;
 	ev->running_ns = r.running;
+	ev->counted = r.value;
 	if (ev->clock_fd >= 0 && read(ev->clock_fd, &clock, sizeof(clock)) == sizeof(clock))
 		ev->enabled_ns = clock.enabled;
 	ev->fresh = true;

@@ -21,8 +21,8 @@ struct cpu_event {
 	/* before the current period: samples, and the corresponding count plus remainder */
 	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last check */
-	/* as read last: time enabled for its cgroup, and of that on the PMU */
-	__u64 own_ns, running_ns;
+	/* as read last: time enabled for its cgroup, of that on the PMU, and the count */
+	__u64 own_ns, running_ns, counted;
 	bool fresh;	/* enabled_ns was read since the last check */
 	bool begun;	/* was enabled once */
 	__u64 since_ns; /* enabled time at which it seems to have stopped */

@@ -181,13 +181,18 @@ size_t perf_events_n(const struct perf_events *pe);
 /* Read all counts: one read(2) per CPU, served by that CPU. */
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
+/* How long an event was enabled, of that on the PMU, and what it counted then. */
+struct perf_share {
+	__u64 enabled_ns, running_ns, counted;
+};
+
 /**
- * perf_events_shares() - how long each open event was enabled, and of that on the PMU
+ * perf_events_shares() - the share of each open event
  *
  * As read last, by any of these functions. A reopened event begins from 0.
  */
 void perf_events_shares(const struct perf_events *pe,
-			void (*fn)(void *ctx, unsigned int cpu, __u64 enabled_ns, __u64 running_ns),
+			void (*fn)(void *ctx, unsigned int cpu, const struct perf_share *now),
 			void *ctx);
 
 /**

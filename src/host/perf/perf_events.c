@@ -485,12 +485,16 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 }
 
 void perf_events_shares(const struct perf_events *pe,
-			void (*fn)(void *ctx, unsigned int cpu, __u64 enabled_ns, __u64 running_ns),
+			void (*fn)(void *ctx, unsigned int cpu, const struct perf_share *now),
 			void *ctx)
 {
-	for (size_t i = 0; i < pe->n; i++)
-		if (pe->ev[i].fd >= 0)
-			fn(ctx, pe->ev[i].cpu, pe->ev[i].own_ns, pe->ev[i].running_ns);
+	for (size_t i = 0; i < pe->n; i++) {
+		const struct cpu_event *ev = &pe->ev[i];
+
+		if (ev->fd >= 0)
+			fn(ctx, ev->cpu,
+			   &(struct perf_share){ ev->own_ns, ev->running_ns, ev->counted });
+	}
 }
 
 int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
