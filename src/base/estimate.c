@@ -55,8 +55,8 @@ struct bounds estimate_interval(const struct estimate *e, double drawn)
 	return (struct bounds){
 		fmax(away(e, bound(e->sum, squares, -Z), -1), 0),
 		away(e,
-		     squares > 0 ? bound(e->sum + unseen, squares + unseen * e->largest, Z) :
-				   e->sum,
+		     squares > 0 ? bound(e->sum + unseen, squares + unseen * e->largest, Z)
+				 : e->sum,
 		     1),
 	};
 }

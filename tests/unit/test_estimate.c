@@ -369,8 +369,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_coverage), cmocka_unit_test(test_rare),
 		cmocka_unit_test(test_every_op), cmocka_unit_test(test_drawn),
-		cmocka_unit_test(test_shares),	 cmocka_unit_test(test_edges), cmocka_unit_test(test_common),
-		cmocka_unit_test(test_line),	 cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_shares),	 cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_common),	 cmocka_unit_test(test_line),
+		cmocka_unit_test(test_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

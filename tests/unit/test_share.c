@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define CPUS  2
@@ -133,6 +134,35 @@ static void test_debt(void **unused)
 	}
 }
 
+/* The first that is seen of another user is an old reading: weights are of the time until now. */
+static void test_late(void **unused)
+{
+	struct {
+		__u64 counted, enabled, running;
+	} now;
+
+	(void)unused;
+	run(0, 0.5);
+	run(0, 0.5);
+	now.counted = 0;
+	now.enabled = ev[0].own_ns;
+	now.running = ev[0].running_ns;
+	ev[0].own_ns = STEP;
+	ev[0].running_ns = STEP / 2;
+	close(ev[0].fd);
+	ev[0].fd = memfd_create("share", 0);
+	assert_int_equal(pwrite(ev[0].fd, &now, sizeof(now), 0), sizeof(now));
+	sampler_share_weigh(&s);
+	assert_int_equal(ev[0].own_ns, 2 * STEP);
+	for (int i = 0; i < STEPS; i++) {
+		assert_true(fabs(sampler_share_extra(&s) - extra) < 100);
+		run(0, 0.5);
+		sampler_share_weigh(&s);
+	}
+	assert_true(fabs(estimated[0] / ev[0].own_ns - 1) < 0.0001);
+	assert_true(fabs(weight(0) - 2) < 0.001);
+}
+
 /* Where the program does not count ops, nothing is weighed. */
 static void test_without(void **unused)
 {
@@ -235,6 +265,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test_setup(test_one, set_up),
 					    cmocka_unit_test_setup(test_debt, set_up),
+					    cmocka_unit_test_setup(test_late, set_up),
 					    cmocka_unit_test_setup(test_without, set_up),
 					    cmocka_unit_test_setup(test_spread, set_up),
 					    cmocka_unit_test_setup(test_few, set_up) };

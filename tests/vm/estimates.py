@@ -28,7 +28,7 @@ def check(g, name, p):
 
 
 # While perf takes turns: of a load that never sleeps, hist and a collector, whose counters are read when it has ended;
-# then hist of one that is busy in bursts, of which each user may have had more by chance.
+# then hist of random bursts, of which each user may have had more by chance.
 SHARED = r"""
 perf record -q -N -e ibs_op/cnt_ctl=1/ -c %d -a -o /tmp/other.data -- sleep 1000 > $O/other.perf 2>&1 & OTHER=$!
 for i in $(seq 100); do [ -s /tmp/other.data ] && break; sleep 0.1; done
@@ -36,13 +36,13 @@ run steady ibscope hist --json --plan program -e ibs_op/cnt_ctl=1/ -c %d 3 1
 quiet 0
 ibscope serve -e ibs_op/cnt_ctl=1/ -c %d --pin-dir /sys/fs/bpf/shared --control none --max-overhead off --max-bpf-time off > /dev/null 2> $O/serve.err & S=$!
 for i in $(seq 100); do grep -q 'ibscope: .* CPU' $O/serve.err && break; sleep 0.1; done
-sleep 3; kill $S; wait $S
+sleep 6; kill $S; wait $S
 run serve ibscope ctl snapshot --json --pin-dir /sys/fs/bpf/shared
 ibscope doctor --json > $O/doctor.out 2> $O/doctor.err
 kill -9 $P_a; wait $P_a
-start b /b 0
+(while :; do work -loop $((RANDOM * 10)); usleep $((RANDOM / 8)); done) & BURSTS=$!
 run bursts ibscope hist --json --plan program -e ibs_op/cnt_ctl=1/ -c %d 8 1
-kill -INT $OTHER; wait $OTHER
+kill -9 $BURSTS; kill -INT $OTHER; wait $OTHER
 rm -f /tmp/other.data
 """
 OTHER = 1600000     # perf's period

@@ -46,7 +46,7 @@ struct series {
 	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
 	double price;
 	double share_error; /* of all sums: pmu_share_error(), or 0 if that is unknown */
-	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
+	__u64 *buckets;	    /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
 	struct series_strata *strata; /* NULL: all samples have the same weight */
 };
 

@@ -26,8 +26,8 @@ struct cpu_share {
 };
 
 struct shares {
-	__s64 extra_ns; /* that samples stand for beyond their time, up to the last tick */
-	bool shared;	/* another user had the PMU on some CPU since the tick before */
+	__s64 extra_ns;	 /* that samples stand for beyond their time, up to the last tick */
+	bool shared;	 /* another user had the PMU on some CPU since the tick before */
 	double variance; /* pmu_state.share_variance, up to the last tick */
 	__u64 n;	 /* pmu_state.share_n */
 	struct cpu_share cpu[];
@@ -118,6 +118,15 @@ void sampler_share_open(struct sampler *s)
 		s->shares->cpu[i].rate = -1;
 }
 
+static void find_shared(void *ctx, unsigned int cpu, const struct perf_share *now)
+{
+	struct sampler *s = ctx;
+	const struct perf_share *at = &s->shares->cpu[cpu].at;
+
+	s->shares->shared |= now->enabled_ns > at->enabled_ns &&
+			     now->running_ns - at->running_ns < now->enabled_ns - at->enabled_ns;
+}
+
 void sampler_share_weigh(struct sampler *s)
 {
 	struct perf_events_total unused;
@@ -125,6 +134,9 @@ void sampler_share_weigh(struct sampler *s)
 	if (!sees_shares(s) || !s->events || !s->started)
 		return;
 	/* alone, the counts of the last reading will do */
+	if (!s->shares->shared)
+		perf_events_shares(s->events, find_shared, s);
+	/* those of now, as samples had their weights until now */
 	if (s->shares->shared)
 		perf_events_read(s->events, &unused);
 	s->shares->shared = false;
