@@ -12,6 +12,8 @@
 #include <ibscope/fetch_fields.h>
 #include <ibscope/hot_lines.h>
 #include <ibscope/memory_nodes.h>
+#include <ibscope/record.h>
+#include <ibscope/region.h>
 
 #include "random_word.h"
 
@@ -178,12 +180,100 @@ static void test_exposed(void **state)
 	}
 }
 
+/* A record has all that fits into it, each part in its own bits. */
+static void test_record(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		const __u64 data = random_word(), data2 = random_word();
+		const __u32 cpu = random_word() >> 20;
+		const struct ibs_record r = { .packed = ibs_record_pack(data, data2, cpu),
+					      .ip = random_word(),
+					      .data3 = random_word(),
+					      .addr = random_word(),
+					      .phys = random_word() };
+		const __u64 data_mask = (1ULL << IBS_RECORD_DATA_BITS) - 1,
+			    data2_mask = (1ULL << IBS_RECORD_DATA2_BITS) - 1;
+		__u64 op[IBS_OP_REG_N], fetch[IBS_FETCH_REG_N];
+
+		memset(op, 0x5a, sizeof(op));
+		memset(fetch, 0x5a, sizeof(fetch));
+		ibs_record_regs(&r, op);
+		ibs_record_fetch_regs(&r, fetch);
+		assert_int_equal(ibs_record_data(&r), data & data_mask);
+		assert_int_equal(ibs_record_data2(&r), data2 & data2_mask);
+		assert_int_equal(ibs_record_cpu(&r), cpu % IBS_RECORD_CPUS);
+		assert_false(ibs_record_is_fetch(&r));
+		assert_int_equal(op[IBS_OP_CTL], 0);
+		assert_int_equal(op[IBS_OP_RIP], r.ip);
+		assert_int_equal(op[IBS_OP_DATA], data & data_mask);
+		assert_int_equal(op[IBS_OP_DATA2], data2 & data2_mask);
+		assert_int_equal(op[IBS_OP_DATA3], r.data3);
+		assert_int_equal(op[IBS_DC_LINADDR], r.addr);
+		assert_int_equal(op[IBS_DC_PHYSADDR], r.phys);
+		assert_int_equal(fetch[IBS_FETCH_CTL], r.data3);
+		assert_int_equal(fetch[IBS_FETCH_LINADDR], r.ip);
+		assert_int_equal(fetch[IBS_FETCH_PHYSADDR], r.phys);
+		assert_int_equal(fetch[IBS_FETCH_EXTD], r.addr);
+	}
+	assert_true(ibs_record_is_fetch(&(struct ibs_record){ .packed = IBS_RECORD_FETCH }));
+}
+
+static void test_metric_of_fetch(void **state)
+{
+	(void)state;
+	for (int m = 0; m < IBS_METRIC_N; m++)
+		assert_int_equal(ibs_metric_of_fetch(m), m >= IBS_OP_METRIC_N);
+	assert_true(ibs_metric_of_fetch(IBS_METRIC_FETCH_LAT));
+	assert_false(ibs_metric_of_fetch(IBS_METRIC_DC_MISS_LAT));
+}
+
+/* Programs have it compiled into them, and an older or newer collector reads what they write: it cannot change. */
+static void test_region_check(void **state)
+{
+	static const struct {
+		struct ibscope_region_event e;
+		__u64 n;
+		__u32 check;
+	} rows[] = {
+		{ { 0 }, 0, 0x7e154af9 },
+		{ { .tid = 4711, .time_ns = 123456789012345, .value = 7, .kind = 1 },
+		  0,
+		  0xd4600fbd },
+		{ { .tid = 4711,
+		    .time_ns = 123456789012345,
+		    .value = 0x401234,
+		    .team = 4710,
+		    .number = 3,
+		    .kind = 3 },
+		  99999,
+		  0x3bb0dcfe },
+		{ { .tid = ~0U,
+		    .time_ns = ~0ULL,
+		    .value = ~0ULL,
+		    .team = ~0U,
+		    .number = 0xffff,
+		    .kind = 0xffff },
+		  1ULL << 40,
+		  0xb7609af2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_int_equal(ibscope_region_check(&rows[i].e, rows[i].n), rows[i].check);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mode),	  cmocka_unit_test(test_fetch_registers),
-		cmocka_unit_test(test_line_from), cmocka_unit_test(test_memory_node),
+		cmocka_unit_test(test_mode),
+		cmocka_unit_test(test_fetch_registers),
+		cmocka_unit_test(test_line_from),
+		cmocka_unit_test(test_memory_node),
 		cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_record),
+		cmocka_unit_test(test_metric_of_fetch),
+		cmocka_unit_test(test_region_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
