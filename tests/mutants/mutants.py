@@ -79,8 +79,10 @@ class Build:
             source = to[:-2] + '.mutants.c'
             with open(source, 'wb') as f:
                 f.write(text)
+        # from a command line alone, ccache does not see that a header is before another one now
         p = subprocess.run([*shlex.split(self.cc), '-w', f'-I{self.out}/include', *self.flags(obj), '-iquote',
-                            os.path.dirname(self.source(obj)), '-c', source, '-o', to], capture_output=True, text=True)
+                            os.path.dirname(self.source(obj)), '-c', source, '-o', to], capture_output=True, text=True,
+                           env={**os.environ, 'CCACHE_NODIRECT': '1'})
         if not p.returncode:
             self.objects[obj] = to
         return p.stderr if p.returncode else ''
