@@ -98,8 +98,6 @@ int perf_attrs_finish(struct perf_attrs *a, struct err *err)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct perf_attr *p = &a->attr[i];
 
-		if (p->time || p->end_time)
-			a->timed = true;
 		if (a->n > 1 &&
 		    (!p->id || p->id != a->attr[0].id || p->end_id != a->attr[0].end_id))
 			return err_set(err, -EBADMSG,

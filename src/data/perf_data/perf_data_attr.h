@@ -41,7 +41,6 @@ struct perf_attrs {
 	struct perf_id *id; /* sorted by perf_attrs_finish() */
 	size_t n_ids, ids_room;
 	const struct perf_id *cache[256];
-	bool timed; /* some records have a time */
 };
 
 /**
