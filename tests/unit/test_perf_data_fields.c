@@ -19,7 +19,9 @@ struct want {
 	unsigned int mode, n_stack;
 	__u64 stack[3];
 	bool op;
-	size_t needs; /* bytes of it up to the last field that is read */
+	size_t fixed,
+		needs; /* bytes of it up to the raw data, without those of its own length; and up to
+				the last field that is read */
 };
 
 static __u64 any(void)
@@ -105,6 +107,7 @@ static void put_sample(struct want *w, const struct perf_event_attr *attr)
 {
 	begin(&b, PERF_RECORD_SAMPLE, w->mode);
 	put_fixed(w);
+	w->fixed = b.n - b.record;
 	if (w->type & PERF_SAMPLE_READ)
 		put_read(attr);
 	w->n_stack = 0;
@@ -203,9 +206,11 @@ static void build_record(const struct build *o, const unsigned char *bytes, size
 	must_open();
 }
 
-static void is_damaged(size_t bytes)
+/* @least: bytes with which it has all that comes first */
+static void is_damaged(size_t bytes, size_t least)
 {
-	assert_int_equal(at_end()->skipped_blocks, 1);
+	not_whole(bytes < least ? "it is too short" : "what is in it does not fit its size");
+	assert_int_equal(trace_end(state)->skipped_blocks, 1);
 	assert_int_equal(trace_end(state)->skipped_bytes, bytes);
 }
 
@@ -228,7 +233,7 @@ static void test_samples(void **unused)
 		for (size_t n = sizeof(struct perf_event_header); n <= size; n += 4) {
 			build_record(&o, bytes, n);
 			if (n < w.needs) {
-				is_damaged(n);
+				is_damaged(n, w.fixed);
 			} else {
 				same_sample(&w);
 				whole();
@@ -279,7 +284,7 @@ static void test_ends(void **unused)
 		memset(bytes + size, 0xff, sizeof(bytes) - size);
 		for (size_t n = sizeof(struct perf_event_header); n < size; n++) {
 			build_record(&o, bytes, n);
-			is_damaged(n);
+			is_damaged(n, sizeof(struct perf_event_header) + end);
 			close_it();
 		}
 		build_record(&o, bytes, size);
@@ -294,7 +299,19 @@ static void test_ends(void **unused)
 		bytes[sizeof(struct perf_event_header) + 12] =
 			'x'; /* its end is not in the trailer */
 		build_record(&o, bytes, size);
-		is_damaged(size);
+		is_damaged(size, 0);
+		close_it();
+
+		b.n = 0;
+		begin(&b, PERF_RECORD_FORK, 0); /* which has a time of its own */
+		put_words(&b, 5, 2);
+		put64(&b, 6);
+		put_end(attr, 7, 3);
+		memcpy(bytes, b.p, b.n);
+		build_record(&o, bytes, sizeof(struct perf_event_header) + 24 + end);
+		next(TRACE_FORK, time ?: 6);
+		assert_int_equal(ev.offset, b.data);
+		whole();
 		close_it();
 
 		b.n = 0;
@@ -311,7 +328,7 @@ static void test_ends(void **unused)
 		whole();
 		close_it();
 		build_record(&o, bytes, size - 1);
-		is_damaged(size - 1);
+		is_damaged(size - 1, 0);
 		close_it();
 	}
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "perf_data/perf_data_build_id.h"
 #include "perf_data_read.h"
 
 #define PIECES_MAX 8
@@ -181,7 +182,7 @@ static void test_cut_features(void **unused)
 	(void)unused;
 	feature(PERF_FEATURE_EVENT_DESC);
 	put_names(&body, o.attr, &name, 1);
-	damaged_if_cut(5);
+	damaged_if_cut(1);
 	must_open();
 	assert_string_equal(trace_info(state)->pmu[0].name, name);
 	close_it();
@@ -724,6 +725,20 @@ static void test_pipe(void **unused)
 		whole();
 		close_it();
 	}
+	/* of no words */
+	begin_pipe();
+	for (int n = 1; n >= 0; n--) {
+		put_feature_record(PERF_FEATURE_CMDLINE);
+		put_command(&b, second, n);
+		finish(&b);
+	}
+	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
+	finish(&b);
+	put_attr(&o.attr[0], sizeof(o.attr[0]));
+	sample(&b, OP_ID, 10, 0);
+	must_open();
+	assert_string_equal(trace_info(state)->command, "");
+	close_it();
 	begin_pipe();
 	put_attr(&o.attr[0], 48);
 	refused("an event of 56 bytes");
@@ -790,7 +805,27 @@ static void test_names(void **unused)
 		put_attr(&o.attr[0], sizeof(o.attr[0]));
 		sample(&b, OP_ID, 10, 0);
 		same_names(names[twice]);
+		/* the name of an id goes first */
+		begin(&b, PERF_RECORD_EVENT_UPDATE, 0);
+		put64(&b, PERF_EVENT_UPDATE_NAME);
+		put64(&b, OP_ID);
+		put(&b, "mine", 5);
+		pad8(&b);
+		finish(&b);
+		same_names(names[twice]); /* too late: behind the first sample */
 	}
+	begin_pipe();
+	put_attr(&o.attr[0], sizeof(o.attr[0]));
+	begin(&b, PERF_RECORD_EVENT_UPDATE, 0);
+	put64(&b, PERF_EVENT_UPDATE_NAME);
+	put64(&b, OP_ID);
+	put(&b, "mine", 5);
+	pad8(&b);
+	finish(&b);
+	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
+	finish(&b);
+	sample(&b, OP_ID, 10, 0);
+	same_names("mine");
 }
 
 /* Events that drop ops in hardware: a sample of them stands for more than a period. */
@@ -949,6 +984,199 @@ static void test_guess(void **unused)
 	}
 }
 
+/* Ids that share a place in the cache of the reader, whatever its size. */
+static void test_ids(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	o.id[1] = OP_ID + (720720ULL << 16);
+	build_begin(&b, &o);
+	for (int i = 1; i <= 20; i++) {
+		begin_sample(&b, i % 3 ? OP_ID : o.id[1], 1, i, 0);
+		put_raw(&b, i % 3, 1);
+		finish(&b);
+	}
+	build_end(&b, &o);
+	must_open();
+	for (int i = 1; i <= 20; i++)
+		next(i % 3 ? TRACE_SAMPLE_OP : TRACE_SAMPLE_FETCH, i);
+	whole();
+	close_it();
+
+	/* the same word at another place; and an id that only the next record has */
+	o = build_default();
+	for (int i = 0; i < 3; i++)
+		o.attr[i].sample_type ^= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID;
+	o.attr[1].sample_type ^= PERF_SAMPLE_IP;
+	build_begin(&b, &o);
+	sample(&b, OP_ID, 10, 0);
+	build_end(&b, &o);
+	refused("samples cannot be assigned");
+	o.attr[1].sample_type ^= PERF_SAMPLE_IP | PERF_SAMPLE_CPU;
+	build_begin(&b, &o);
+	sample(&b, OP_ID, 10, 0);
+	build_end(&b, &o);
+	refused("samples cannot be assigned");
+	o = build_default();
+	o.id[0] = 4000 | 8ULL << 48;
+	build_begin(&b, &o);
+	begin(&b, PERF_RECORD_SAMPLE, 0);
+	finish(&b);
+	begin(&b, 4000, 0);
+	finish(&b);
+	build_end(&b, &o);
+	must_open();
+	not_whole("a sample of an event that the header does not have");
+	close_it();
+	build_begin(&b, &o);
+	begin(&b, PERF_RECORD_SAMPLE, 0);
+	put64(&b, o.id[0]);
+	finish(&b);
+	build_end(&b, &o);
+	must_open();
+	not_whole("it is too short");
+	close_it();
+	/* records with nothing but an id, of which the header says no more */
+	for (int i = 0; i < 3; i++)
+		o.attr[i].sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_RAW;
+	build_begin(&b, &o);
+	begin(&b, PERF_RECORD_COMM, 0);
+	put64(&b, o.id[0]);
+	finish(&b);
+	build_end(&b, &o);
+	must_open();
+	not_whole("what is in it does not fit its size");
+}
+
+/* Numbers whose product with the size of what they count is small again. */
+static void test_huge_numbers(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	o.n = 1;
+	for (int i = 0; i < 2; i++) {
+		o.attr[0].sample_type = PERF_SAMPLE_RAW | PERF_SAMPLE_CGROUP |
+					(i ? PERF_SAMPLE_BRANCH_STACK : PERF_SAMPLE_READ);
+		o.attr[0].read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_LOST;
+		build_begin(&b, &o);
+		begin(&b, PERF_RECORD_SAMPLE, 0);
+		if (!i) {
+			put64(&b, 0x5555555555555556); /* thrice that is 2 */
+			put_words(&b, 0, 2);
+		}
+		put_raw(&b, true, 1);
+		if (i) {
+			put64(&b, 0x5555555555555556);
+			put_words(&b, 0, 2);
+		}
+		put64(&b, 4711);
+		finish(&b);
+		build_end(&b, &o);
+		must_open();
+		not_whole("what is in it does not fit its size");
+		close_it();
+	}
+}
+
+/* Without an address in the sample, and with an invalid one in its registers, there is none. */
+static void test_no_address(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	o.n = 1;
+	o.attr[0].sample_type = PERF_SAMPLE_RAW;
+	build_begin(&b, &o);
+	begin(&b, PERF_RECORD_SAMPLE, 0);
+	put32(&b, 68);
+	put32(&b, 0xbff);
+	put64(&b, 0);
+	put64(&b, ~0ULL);
+	put64(&b, IBS_OP_DATA_RIP_INVALID);
+	put_words(&b, 0, 5);
+	finish(&b);
+	build_end(&b, &o);
+	must_open();
+	memset(&ev, 0x5a, sizeof(ev));
+	next(TRACE_SAMPLE_OP, 0);
+	assert_false(ev.sample.has_ip || ev.sample.kernel);
+	assert_int_equal(ev.sample.ip, 0);
+}
+
+static void put_map2(__u16 misc, unsigned char first)
+{
+	static const char words[24] = "    build id, or what";
+
+	begin(&b, PERF_RECORD_MMAP2, misc);
+	put_words(&b, 100, 4);
+	put(&b, &first, 1);
+	put(&b, words + 1, sizeof(words) - 1);
+	put64(&b, 0);
+	put(&b, "/bin/x", 7);
+	trailer(&b, 0, 0);
+}
+
+/* Device and inode are where the build id would be; and it has at most 20 bytes. */
+static void test_maps(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	build_begin(&b, &o);
+	put_map2(0, 16);
+	put_map2(PERF_RECORD_MISC_MMAP_BUILD_ID, 16);
+	put_map2(PERF_RECORD_MISC_MMAP_BUILD_ID, 20);
+	put_map2(PERF_RECORD_MISC_MMAP_BUILD_ID, 21);
+	put_map2(PERF_RECORD_MISC_GUEST_KERNEL, 0);
+	put_map2(PERF_RECORD_MISC_GUEST_USER, 0);
+	build_end(&b, &o);
+	must_open();
+	next(TRACE_MMAP, 0);
+	assert_int_equal(ev.mmap.build_id_len, 0);
+	next(TRACE_MMAP, 0);
+	assert_int_equal(ev.mmap.build_id_len, 16);
+	assert_memory_equal(ev.mmap.build_id, "build id", 8);
+	next(TRACE_MMAP, 0);
+	assert_int_equal(ev.mmap.build_id_len, 20);
+	assert_int_equal(at_end()->skipped_blocks, 1);
+}
+
+/* Its first digits, without an end. */
+static void number_path(char *path, unsigned int n)
+{
+	for (int i = 3; i >= 0; i--, n /= 10)
+		path[i] = '0' + n % 10;
+}
+
+/* More build ids than are kept; the same path again takes no more room. */
+static void test_many_build_ids(void **unused)
+{
+	static char path[60000];
+	const size_t bytes = sizeof(struct perf_build_id) + sizeof(path);
+	const unsigned int kept = (16 << 20) / bytes;
+	struct build o = build_default();
+
+	(void)unused;
+	build_begin(&b, &o);
+	memset(path, 'p', sizeof(path) - 1);
+	for (unsigned int i = 0; i < kept + 100; i++) {
+		number_path(path, i < 100 ? 0 : i - 99);
+		put_build_id(&b, path, 7);
+	}
+	for (unsigned int i = kept - 2; i < kept + 1; i++) {
+		number_path(path, i);
+		put_map(path);
+	}
+	build_end(&b, &o);
+	must_open();
+	map_with(7);
+	map_with(7);
+	map_with(0);
+	whole();
+}
+
 /* Closing gives all memory back, of what was read to the end and of what was not. */
 static void test_memory_comes_back(void **unused)
 {
@@ -980,12 +1208,29 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset_features, clean_features)
 	const struct CMUnitTest tests[] = {
-		TEST(test_magic),     TEST(test_command),	TEST(test_cut_features),
-		TEST(test_directory), TEST(test_build_ids),	TEST(test_topology),
-		TEST(test_memory),    TEST(test_memory_ranges), TEST(test_table),
-		TEST(test_events),    TEST(test_many),		TEST(test_files),
-		TEST(test_pipe),      TEST(test_names),		TEST(test_filtered),
-		TEST(test_learn),     TEST(test_guess),		TEST(test_memory_comes_back),
+		TEST(test_magic),
+		TEST(test_command),
+		TEST(test_cut_features),
+		TEST(test_directory),
+		TEST(test_build_ids),
+		TEST(test_topology),
+		TEST(test_memory),
+		TEST(test_memory_ranges),
+		TEST(test_table),
+		TEST(test_events),
+		TEST(test_many),
+		TEST(test_files),
+		TEST(test_pipe),
+		TEST(test_names),
+		TEST(test_filtered),
+		TEST(test_learn),
+		TEST(test_guess),
+		TEST(test_ids),
+		TEST(test_huge_numbers),
+		TEST(test_no_address),
+		TEST(test_maps),
+		TEST(test_many_build_ids),
+		TEST(test_memory_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

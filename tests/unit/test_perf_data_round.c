@@ -360,9 +360,8 @@ static void test_simulated(void **unused)
 /* What perf reads of the head, and our reader does not. */
 static void test_features(void **unused)
 {
-	static const char name[] = "sixty-three characters and the end make up sixty-four of them.";
 	struct trace_info info = machine();
-	struct trace_pmu pmu = pmus[0];
+	struct trace_pmu pmu = { .op = true, .period = 1000 };
 	struct perf_bytes f;
 
 	(void)unused;
@@ -405,9 +404,18 @@ static void test_features(void **unused)
 	info.cpu.caps = 0xff; /* Zen 3 */
 	info.pmu = &pmu;
 	info.n_pmus = 1;
-	strcpy(pmu.name, name);
-	_Static_assert(sizeof(name) == 63, "the next is 64");
-	write_file(&info, NULL, 0, false);
+	for (size_t n = 62; n <= 65;
+	     n++) { /* with its end in as many pieces of 64 bytes as it needs */
+		memset(pmu.name, 'n', n);
+		write_file(&info, NULL, 0, false);
+		f = feature(PERF_FEATURE_EVENT_DESC);
+		assert_int_equal(perf_get32(f.p + 12 + sizeof(struct perf_event_attr)),
+				 n < 64 ? 64 : 128);
+		must_open();
+		assert_string_equal(trace_info(state)->pmu[0].name, pmu.name);
+		perf_data_format.close(state);
+		state = NULL;
+	}
 	f = feature(PERF_FEATURE_PMU_CAPS);
 	has32(&f, 1);
 	has32(&f, 0);
@@ -475,6 +483,53 @@ static void test_nodes(void **unused)
 	has64(&f, ~0x3fULL);
 	has64(&f, 1);
 	assert_int_equal(f.n, 0);
+}
+
+/* More CPUs than a word has bits, and memory in one piece. */
+static void test_one_node(void **unused)
+{
+	static const struct memory_range all = { 0, GIB, 0 };
+	struct trace_info info = machine();
+	struct perf_bytes f;
+
+	(void)unused;
+	info.memory = &all;
+	info.n_memory = 1;
+	cores = (struct trace_topology){ .n = 200 };
+	info.topology = &cores;
+	write_file(&info, NULL, 0, false);
+	f = feature(PERF_FEATURE_NUMA_TOPOLOGY);
+	has32(&f, 1);
+	has32(&f, 0);
+	has64(&f, GIB / 1024);
+	has64(&f, 0);
+	has_text(&f, "0-199");
+	assert_int_equal(f.n, 0);
+	must_open();
+	assert_int_equal(trace_info(state)->n_memory, 1);
+	assert_int_equal(trace_info(state)->memory->end, GIB);
+}
+
+/* Without the register that enables sampling, one is made for perf; our reader knows that it was not recorded. */
+static void test_no_ctl(void **unused)
+{
+	const struct trace_info info = machine();
+	struct trace_event op = *op_event();
+	const struct trace_event *events[] = { &op };
+
+	(void)unused;
+	op.sample.op.present = ((1U << IBS_OP_REG_FIXED) - 1) & ~(1U << IBS_OP_CTL);
+	write_file(&info, events, 1, false);
+	must_open();
+	assert_false(trace_info(state)->full_registers);
+	assert_int_equal(trace_info(state)->cpu.caps,
+			 0xbff & ~(IBS_CAPS_BRNTRGT | IBS_CAPS_OPDATA4));
+	next(TRACE_SAMPLE_OP, 9);
+	assert_int_equal(ev.sample.op.present, op.sample.op.present);
+	assert_int_equal(ev.sample.op.reg[IBS_OP_CTL], 0);
+	assert_int_equal(ev.sample.op.reg[IBS_OP_RIP], 0x1000 + IBS_OP_RIP);
+	assert_int_equal(ev.sample.op.cpu.caps, trace_info(state)->cpu.caps);
+	whole();
 }
 
 /* Too much for its buffer: perf.data has nothing of it rather than a part. */
@@ -597,7 +652,7 @@ int main(void)
 		TEST(test_read_back), TEST(test_unknown),	   TEST(test_simulated),
 		TEST(test_features),  TEST(test_period_of_strata), TEST(test_nodes),
 		TEST(test_no_room),   TEST(test_rounds),	   TEST(test_map_words),
-		TEST(test_full),
+		TEST(test_full),      TEST(test_one_node),	   TEST(test_no_ctl),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
