@@ -185,7 +185,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (TEXT, 'numa', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (CSV, 'numa', '--by', keys, '--csv'), (JSON, 'numa', '--by', keys, '--json'),
-                            (TEXT, 'c2c'), (TEXT, 'c2c', '--all'), (TEXT, 'c2c', '--no-demangle'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
+                            (TEXT, 'c2c'), (TEXT, 'c2c', '--all'), (TEXT, 'c2c', '--no-demangle', '--no-inline'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
                             (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
@@ -196,7 +196,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'replay', '--by', 'comm,cgroup', '--columns', 'samples'),
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             # the table of lines has functions only, which may be unknown
-            self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all'], ['c2c', '--no-demangle']))
+            self.run_it(kind, *args, '-i', file, hostile=args not in (['c2c'], ['c2c', '--all'], ['c2c', '--no-demangle', '--no-inline']))
         for kind, *args in ((TEXT, '--top', '100'), (TEXT, '--markdown'), (CSV, '--csv'), (JSON, '--json')):
             for more in (), ('--no-demangle', '--no-inline', '--btf', '/sys/kernel/btf/vmlinux'):
                 args = '--by', keys, '--causes', 'src,op', '--per', 'access', *args, *more
