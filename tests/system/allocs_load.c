@@ -125,6 +125,29 @@ FAR void by_others(void)
 		abort();
 }
 
+#ifdef JEMALLOC
+void *mallocx(size_t size, int flags);
+void *rallocx(void *p, size_t size, int flags);
+void dallocx(void *p, int flags);
+void sdallocx(void *p, size_t size, int flags);
+
+FAR void by_jemalloc(void)
+{
+	void *p = mallocx(5005, 0), *q;
+
+	say("malloc", p, 5005, "by_jemalloc");
+	say_free(p);
+	q = rallocx(p, 50050, 0);
+	say("malloc", q, 50050, "by_jemalloc");
+	say_free(q);
+	sdallocx(q, 50050, 0);
+	p = mallocx(5006, 6); /* aligned to 64 bytes */
+	say("malloc", p, 5006, "by_jemalloc");
+	say_free(p);
+	dallocx(p, 0);
+}
+#endif
+
 FAR void by_mmap(void)
 {
 	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -203,6 +226,9 @@ int main(int argc, char **argv)
 		kill(getpid(), SIGKILL);
 	}
 	by_others();
+#ifdef JEMALLOC
+	by_jemalloc();
+#endif
 	by_mmap();
 	for (int i = 0; i < 4; i++)
 		pthread_create(&t[i], NULL, thread, NULL);

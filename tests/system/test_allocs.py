@@ -168,31 +168,53 @@ class Known(Case):
         self.assertEqual(sum(e['size'] == 9000 for e in Got(self.file).allocs), 1000)
         self.assertEqual(Truth(p.stdout).functions, {'by_malloc': 1000})
 
-    def test_new(self):
-        program = self.build('allocs_load.cpp')
-        p = self.record(program)
+    def check_new(self, program, **kw):
+        p = self.record(program, **kw)
         symbols, got = Symbols(program), Got(self.file)
         truth = Truth(p.stdout)
-        self.assertEqual(len(truth.steps), 3)
+        self.assertEqual(len(truth.functions), 5)
         for address, steps in truth.steps.items():
             self.assertEqual(got.steps[address][:len(steps)], steps)
+        functions = {20000: '_ZL6by_newv', 40000: '_ZL9by_vectorv', 12000: 'main', 12800: '_ZL10by_alignedv', 15000: '_ZL10by_nothrowv'}
+        sizes = collections.Counter(e['size'] for e in got.allocs)
+        self.assertEqual({sizes[size] for size in functions}, {1}, 'each is noted once')
         for e in got.allocs:
-            if e['size'] in (20000, 40000, 12000):
+            if e['size'] in functions:
                 names = symbols.names(e['stack'])
                 self.assertIn('main', names)
-                self.assertIn({20000: '_ZL6by_newv', 40000: '_ZL9by_vectorv', 12000: 'main'}[e['size']], names[1:3])
+                self.assertIn(functions[e['size']], names[:3])
 
-    def test_jemalloc(self):
+    def test_new(self):
+        self.check_new(self.build('allocs_load.cpp'))
+
+    def jemalloc(self):
         libraries = glob.glob('/usr/lib/*/libjemalloc.so.2')
         if not libraries:
-            self.skipTest('no libjemalloc.so.2')
-        program = self.build('allocs_load.c', '-DJEMALLOC', '-Wl,--no-as-needed', libraries[0])
+            self.skipTest('no libjemalloc.so.2: install libjemalloc2')
+        return '-Wl,--no-as-needed', libraries[0]
+
+    def test_jemalloc(self):
+        """malloc and its family, and jemalloc's own functions, each noted once, and their frees."""
+        program = self.build('allocs_load.c', '-DJEMALLOC', *self.jemalloc())
         p = self.record(program)
         self.assertNotIn('defined malloc', p.stderr)
         symbols, truth, got = Symbols(program), Truth(p.stdout), Got(self.file)
         functions = collections.Counter(symbols.name(int(e['stack'][0], 16)) for e in got.allocs)
         for name, n in truth.functions.items():
             self.assertEqual(functions[name], n, name)
+        freed = collections.Counter(key for key, steps in got.steps.items() for step in steps if step[0] == 'free')
+        of_jemalloc = {e['size']: (e['pid'], e['addr']) for e in got.allocs if e['size'] in (5005, 50050, 5006)}
+        self.assertEqual(len(of_jemalloc), 3)
+        for size, key in of_jemalloc.items():
+            self.assertTrue(freed[key], size)
+
+    def test_jemalloc_new(self):
+        """Operators that jemalloc defines, lazily bound or not, and of a program that was not linked with it."""
+        linked = self.jemalloc()
+        for options in ['-Wl,-z,lazy'], ['-Wl,-z,now,-z,relro', '-fno-plt']:
+            with self.subTest(options):
+                self.check_new(self.build('allocs_load.cpp', *options, *linked))
+        self.check_new(self.build('allocs_load.cpp'), env=dict(os.environ, LD_PRELOAD=linked[-1]))
 
     def test_pid_namespace(self):
         """Ids are those that samples have, whatever the processes see."""

@@ -7,7 +7,9 @@
  * Most calls only subtract a size, or look up a hash. Those that are noted come to functions with a frame pointer,
  * built so for all of this library, where walks begin.
  */
+#include "noting.h"
 #include "live.h"
+#include "redirect.h"
 #include "ring.h"
 #include "sampling.h"
 #include "stack.h"
@@ -147,6 +149,11 @@ static struct {
 	uintptr_t start, end;
 } allocator;
 
+static bool is_allocators(const void *code)
+{
+	return (uintptr_t)code >= allocator.start && (uintptr_t)code < allocator.end;
+}
+
 static bool records(void)
 {
 	return threshold != SIZE_MAX;
@@ -247,6 +254,40 @@ static inline bool passes(size_t size)
 	return size < threshold && !sampling_pass(&own.left, size);
 }
 
+enum ibscope_alloc_kind noting_begin(size_t size)
+{
+	return passes(size) ? 0 : choose(size);
+}
+
+void noting_end(enum ibscope_alloc_kind kind, void *p, size_t size, const uintptr_t *frame)
+{
+	note(kind, p, size, frame);
+}
+
+void noting_free(void *p)
+{
+	if (rarely(live_may_have(p)) && !own.busy && live_remove(p))
+		put(IBSCOPE_ALLOC_FREED, 0, p, 0, NULL);
+}
+
+struct noting_move noting_move_begin(const void *old, enum ibscope_alloc_kind kind)
+{
+	/* before another thread can get that memory */
+	const bool was = live_may_have(old) && !own.busy && live_remove(old);
+
+	return (struct noting_move){ kind, was ? now() : 0 };
+}
+
+void noting_move_end(const struct noting_move *m, const void *old, void *p, size_t size,
+		     const uintptr_t *frame)
+{
+	if (m->time && !p && size)
+		live_add(old); /* it is still there */
+	else if (m->time)
+		put(IBSCOPE_ALLOC_FREED, m->time, old, 0, NULL);
+	note(m->kind, p, size, frame);
+}
+
 #define FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
 /* --- malloc and its family */
@@ -314,17 +355,10 @@ static void *move_early(const void *old, size_t size)
 /* @reached: the allocation has reached a point, or is large */
 static UNLIKELY void *noted_realloc(void *old, size_t size, bool reached)
 {
-	const enum ibscope_alloc_kind kind = reached ? choose(size) : 0;
-	/* before another thread can get that memory */
-	const bool was = !own.busy && live_remove(old);
-	const uint64_t time = was ? now() : 0;
+	const struct noting_move m = noting_move_begin(old, reached ? choose(size) : 0);
 	void *p = is_early(old) ? move_early(old, size) : next.realloc(old, size);
 
-	if (was && !p && size)
-		live_add(old); /* it is still there */
-	else if (was)
-		put(IBSCOPE_ALLOC_FREED, time, old, 0, NULL);
-	note(kind, p, size, FRAME);
+	noting_move_end(&m, old, p, size, FRAME);
 	return p;
 }
 
@@ -347,12 +381,20 @@ EXPORT void *reallocarray(void *old, size_t n, size_t size)
 	return NULL;
 }
 
+#define CALLER __builtin_return_address(0)
+
+/* jemalloc's new, which is noted itself, calls aligned_alloc(). */
+static enum ibscope_alloc_kind begin_aligned(size_t size, const void *caller)
+{
+	return is_allocators(caller) ? 0 : noting_begin(size);
+}
+
 /* Functions that align are rare. Each calls the next library's, and notes what it returns. */
-#define ALIGNED(call)                                                         \
-	const enum ibscope_alloc_kind kind = passes(size) ? 0 : choose(size); \
-	void *p = call;                                                       \
-                                                                              \
-	note(kind, p, size, FRAME);                                           \
+#define ALIGNED(call)                                                     \
+	const enum ibscope_alloc_kind kind = begin_aligned(size, CALLER); \
+	void *p = call;                                                   \
+                                                                          \
+	note(kind, p, size, FRAME);                                       \
 	return p
 
 EXPORT void *memalign(size_t alignment, size_t size);
@@ -379,7 +421,7 @@ EXPORT void *pvalloc(size_t size)
 
 EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 {
-	const enum ibscope_alloc_kind kind = passes(size) ? 0 : choose(size);
+	const enum ibscope_alloc_kind kind = begin_aligned(size, CALLER);
 	const int error = NEXT(posix_memalign) ? next.posix_memalign(out, alignment, size) : ENOMEM;
 
 	if (!error)
@@ -392,12 +434,8 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 /* @caller: of mmap(), munmap() or mremap() */
 static bool is_noted(size_t size, const void *caller)
 {
-	const uintptr_t at = (uintptr_t)caller;
-
-	return size >= threshold && !own.busy && (at < allocator.start || at >= allocator.end);
+	return size >= threshold && !own.busy && !is_allocators(caller);
 }
-
-#define CALLER __builtin_return_address(0)
 
 EXPORT void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
@@ -512,6 +550,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	pthread_atfork(NULL, NULL, forked);
 	if (own_malloc)
 		ring_open();
+	else
+		redirect_allocator(allocator.start, allocator.end);
 	own.left = 0;
 	__atomic_store_n(&threshold, size ? size : BYTES_DEFAULT, __ATOMIC_RELEASE);
 }
