@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""strata.py [--build DIR] [--served] [KERNEL:GEN ...]: hist or serve --strata against the hardware's log: each sample in the ledger of
+"""strata.py [--build DIR] [--served] [KERNEL:GEN ...]: hist, top or serve --strata against the hardware's log: each sample in the ledger of
 its stratum, estimates within their intervals, and intervals narrower than those of one event.
 """
 import json
@@ -67,9 +67,17 @@ def is_miss(line):
     return int(line.text.split(',', 4)[3], 0) & oracle.L3MISSONLY > 0
 
 
-def check_miss(g, seen):
-    """Periods of miss strata vary, so all runs count together."""
+def later(g, period):
+    """Of each sample after the last one of this period: whether it is of a miss stratum, and its period."""
+    read = [x for rows in g.lines.values() for x in rows if not x.dropped]
+    end = max(x.virtual_ns for x in read if x.maxcnt == period)
+    return [(is_miss(x), x.maxcnt) for x in read if x.virtual_ns > end]
+
+
+def check_miss(g, seen, last=0):
+    """Periods of miss strata vary, so all runs count together, but those after that of period @last."""
     log = sum(miss for miss, _ in logged(g))
+    log -= sum(miss for miss, _ in later(g, last)) if last else 0
     need(seen[0] == log, 'seen %d, the log has %d' % (seen[0], log))
     return 'seen %d, all that the log has' % log
 
@@ -123,6 +131,33 @@ def check_table(g, name, seen):
     for text in '+-95%', 'est. ops', '\nfull stratum, ', '\nmiss stratum, ', 'l3missonly=1/, period ':
         need(text in out, '%r is not in %s' % (text, out))
     seen[0] += int(re.search(r'^miss stratum, .*: seen ([\d,]+) =', out, re.M)[1].replace(',', ''))
+
+
+def number(text):
+    """A number of a table, such as 1,234 or 0.98 G."""
+    n, unit = re.fullmatch(r'[~<]?([\d,.]+)(?: ([kMGTP]))?', text).groups()
+    return float(n.replace(',', '')) * 1000 ** (' kMGTP'.index(unit or ' '))
+
+
+def check_top(g, name, period, alone):
+    """Its frame has all samples of the log but the last ones, and estimates what the emulation made."""
+    out = g.stdout(name)
+    seconds = re.search(r'   strata: full ([\d.]+) s, miss ([\d.]+) s', out)
+    need(seconds and all(0.5 < float(x) < 3 for x in seconds.groups()), 'no strata in %s' % out)
+    seen = int(re.search(r'^seen ([\d,]+) = ', out, re.M)[1].replace(',', ''))
+    log = later(g, alone)
+    need(all(miss or maxcnt == period for miss, maxcnt in log), 'samples of another run')
+    n_miss = sum(miss for miss, _ in log)
+    late = len(log) - seen
+    need(0 <= late <= len(log) / 10 and n_miss > 100, 'seen %d, the log has %d and %d' % (seen, len(log) - n_miss, n_miss))
+    rows = {x[0]: [number(n) for n in x[1:]] for x in (re.split(r'  +', line) for line in out.splitlines()) if x[0] in FAR + ('total',)}
+    far = [rows[x] for x in FAR if x in rows]
+    kept = sum(x[0] for x in far)
+    error = sum(x[1] for x in far) / (plans.P_FAR * rows['total'][1]) - 1
+    need(abs(error) < 4 / kept ** 0.5 + 0.01, 'estimated ops are off by %.2f %%, of %d samples' % (100 * error, kept))
+    need(all(low < cycles < high for _, _, cycles, low, high in far), 'intervals: %s' % rows)
+    return 'seen %d, the log has %d and %d; ops from DRAM %+.2f %%, of %d samples; miss cycles +-%.1f %%' % (
+        seen, len(log) - n_miss, n_miss, 100 * error, kept, 50 * sum(x[4] - x[3] for x in far) / sum(x[2] for x in far))
 
 
 COST_RUNS = (1, 6), (6, 1)     # windows, seconds of each
@@ -198,13 +233,17 @@ def scenarios(g):
             g.do('run cost-%s-%d work -time ibscope hist --json --by src -e ibs_op/cnt_ctl=1/ -c 134217712 --strata %s %d %d' % (
                 strata, n, strata, seconds, n))
     g.check('cost of a turn', check_cost, g, seen)
-    g.do('run alone ' + hist % g.new_period(200000) + '1 %d' % WINDOWS)
+    alone, top = g.new_period(200000), g.new_period(150000)
+    g.do('run alone ' + hist % alone + '1 %d' % WINDOWS)
+    g.do('run top ibscope top --own --once --by src --columns samples,estimated_ops,cycles,low,high --size 120x19 '
+         '-e ibs_op/cnt_ctl=1/ -c %d --strata on -d 3' % top)
     g.check('each sample in the ledger of its stratum', check_ledgers, g, 'strata', period, seen)
     g.check('estimated ops from DRAM', check_estimates, g, 'strata')
     g.check('the schema', check_schema, g, 'strata')
     g.check('a table with both ledgers', check_table, g, 'table', seen)
-    g.check('each sample of the miss strata in their ledgers', check_miss, g, seen)
+    g.check('each sample of the miss strata in their ledgers', check_miss, g, seen, alone)
     g.check('intervals narrower than of one event', check_width, g, 'strata', 'alone')
+    g.check('top: a frame of both strata', check_top, g, 'top', top, alone)
     g.check('the kernel did not complain', g.check_console)
 
 
