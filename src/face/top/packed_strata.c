@@ -6,7 +6,7 @@
 #include <byteswap.h>
 #include <string.h>
 
-/* The last bits of a number are mostly 0: first, they cost nothing. */
+/* The low bytes of most numbers are 0: as the high ones, pack_put() leaves them out. */
 static void put_double(struct packed *b, double v)
 {
 	__u64 bits;
