@@ -140,6 +140,7 @@ def check_shared_cpu(g):
 
 
 def scenario_shared_cpu(g):
+    g.env = {'QEMU_IBS_FLUSHED': '0'}
     g.do('start a /a 0; start b /b 1')
     g.do(SHARED_CPU)
     g.check('ops of two containers, one with half of the time', check_shared_cpu, g)
