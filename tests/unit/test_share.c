@@ -258,6 +258,18 @@ static void test_few(void **unused)
 	sampler_share_spread(&s, &pmu);
 	assert_int_equal(pmu.share_n, 0);
 	assert_true(pmu_share_error(&pmu) == 0);
+	/* a reopened event counts from 0, which is no difference of the load */
+	for (int i = 0; i < 2; i++) {
+		ev[1].counted += STEP;
+		run(1, 0.5);
+		sampler_share_weigh(&s);
+	}
+	ev[1].counted = STEP;
+	run(1, 0.5);
+	sampler_share_weigh(&s);
+	sampler_share_spread(&s, &pmu);
+	assert_int_equal(pmu.share_n, 1);
+	assert_true(pmu.share_variance == 0);
 	assert_true(isnan(pmu_share_error(&few)));
 }
 

@@ -230,7 +230,7 @@ class Guest(cases.Cases, guest.Guest):
         return '%d lines at %.1f %%' % (len(n), 100 * running)
 
     def check_shared_serve(self, period):
-        # the time before the first tick is not made up for
+        # the samples of the first seconds after another user is noticed stand for what those before lacked
         first, o = (json.loads(self.stdout(name)) for name in ('shared-first', 'shared-serve'))
         n, ops = (sum(s[key] for s in o['series']) - sum(s[key] for s in first['series']) for key in ('samples', 'estimated_ops'))
         made_up = ops / n / period * o['running']

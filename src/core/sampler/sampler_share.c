@@ -87,7 +87,7 @@ static void weigh_cpu(void *ctx, unsigned int cpu, const struct perf_share *now)
 	double time, on, given, owed;
 
 	/* reopened: the CPU was offline, which the event took for time of others before it was closed */
-	if (now->enabled_ns < c->at.enabled_ns) {
+	if (now->enabled_ns < c->at.enabled_ns || now->counted < c->at.counted) {
 		*c = (struct cpu_share){ .rate = -1 };
 		set_weight(st, 1);
 	}
