@@ -20,6 +20,7 @@
 
 #include "table/table.h"
 #include "metrics/metrics.h"
+#include "memory_in_use.h"
 #include "metrics/metrics_private.h"
 
 #define SLOTS 8
@@ -159,6 +160,33 @@ static void add_tlb(__u32 slot, __u64 hits, __u64 misses, __u64 refills, __u64 c
 	w[IBS_TLB_L2_MISS_OPS] += misses * PERIOD;
 	w[IBS_TLB_REFILL_N] += refills;
 	w[IBS_TLB_REFILL_SUM] += cycles;
+}
+
+/* Groups come by their samples, and all that was read is given back. */
+static void test_order(void **state)
+{
+	size_t before = 0;
+	const char *first, *second, *third;
+
+	(void)state;
+	put_slot(1, 11, "/few");
+	put_slot(2, 12, "/most");
+	put_slot(3, 13, "/some");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 1);
+	add(2, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 100);
+	add(3, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 10);
+	for (int i = 0; i < 300; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		print(METRICS_TEXT);
+		first = strstr(text, "/most");
+		second = strstr(text, "/some");
+		third = strstr(text, "/few");
+		assert_true(first && first < second && second < third);
+		free(text);
+		text = NULL;
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
 static void test_ops_and_tlb(void **state)
@@ -1095,6 +1123,7 @@ static void test_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_order),
 		T(test_histogram),
 		T(test_default_edges),
 		T(test_names),
