@@ -934,6 +934,134 @@ static void test_json(void **state)
 	json_decref(o);
 }
 
+static struct metrics *read_one(void)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics_self self = {};
+	struct metrics *m;
+	struct err err = {};
+
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	return m;
+}
+
+static void print_of(const struct metrics *m, enum metrics_format format)
+{
+	size_t n;
+	FILE *f;
+
+	free(text);
+	f = open_memstream(&text, &n);
+	metrics_print(f, m, format);
+	fclose(f);
+}
+
+static void member(const json_t *o, const char *key, json_int_t value)
+{
+	if (json_integer_value(json_object_get(o, key)) != value)
+		fail_msg("%s: %lld", key, (long long)json_integer_value(json_object_get(o, key)));
+}
+
+/* Readings of ibs_op and ibs_fetch, as from one collector: each has its own groups, whose words are not mixed up. */
+static void test_two_events(void **state)
+{
+	struct metrics *m, *second;
+	const json_t *group, *source, *fetches;
+	json_t *root, *o;
+
+	(void)state;
+	put_slot(1, 7, "/a");
+	put_slot(2, 8, "/b");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
+	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 1);
+	m = read_one();
+	memset(&counted, 0, sizeof(counted));
+	memset(owners, 0, sizeof(owners));
+	histogram_of(IBS_METRIC_FETCH_LAT);
+	put_slot(1, 7, "/a");
+	add(1, IBS_FETCH_ITLB_L1, IBS_FETCH_CLASS_L3, 90, 5);
+	second = read_one();
+	m->groups[1] = second->groups[0];
+	m->facts.reading[1] = second->facts.reading[0];
+	m->facts.n_events = 2;
+	second->facts.n_events = 0;
+	metrics_free(second);
+
+	print_of(m, METRICS_JSON);
+	o = root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(o);
+	assert_true(json_is_true(json_object_get(o, "collector")));
+	assert_true(json_is_false(json_object_get(o, "coarse_histograms")));
+	assert_null(json_object_get(o, "why"));
+	assert_int_equal(json_array_size(json_object_get(o, "containers")), 2);
+	group = json_array_get(json_object_get(o, "containers"), 0);
+	assert_string_equal(json_string_value(json_object_get(group, "cgroup")), "/a");
+	assert_true(json_is_object(json_object_get(group, "exposed")));
+	assert_null(json_object_get(group, "fetches"));
+	source = json_object_get(json_object_get(group, "sources"), "dram");
+	member(json_object_get(source, "ops"), "load", 100);
+	member(source, "samples", 100);
+	member(source, "estimated_ops", 100 * PERIOD);
+	member(source, "valid", 100);
+	member(source, "sum", 30000);
+	member(source, "miss_cycles", 30000 * PERIOD);
+	member(source, "p50", 320);
+	member(source, "p90", 320);
+	member(source, "p99", 320);
+
+	o = json_object_get(o, "fetch");
+	assert_int_equal(json_array_size(json_object_get(o, "containers")), 1);
+	group = json_array_get(json_object_get(o, "containers"), 0);
+	assert_null(json_object_get(group, "exposed"));
+	assert_int_equal(json_object_size(json_object_get(group, "sources")), 0);
+	fetches = json_object_get(group, "fetches");
+	assert_int_equal(json_object_size(fetches), 1);
+	source = json_object_get(fetches, "l3");
+	member(json_object_get(source, "itlb"), "l1", 5);
+	member(source, "estimated_fetches", 5 * PERIOD);
+	member(source, "sum", 450);
+	json_decref(root);
+
+	print_of(m, METRICS_TEXT);
+	has("ibscope_estimated_ops_total{cgroup=\"/b\",op=\"load\",src=\"dram\"} 1000");
+	has("ibscope_fetch_latency_cycles_sum{cgroup=\"/a\",fetch=\"l3\"} 450");
+	metrics_free(m);
+}
+
+/* The lines before a metric, in each format. */
+static void test_heads(void **state)
+{
+	static const struct metric_head heads[] = {
+		{ "a_seconds", METRIC_COUNTER, "seconds", "Help." },
+		{ "b", METRIC_INFO, "", "Help." },
+		{ "c", METRIC_GAUGE, "", "Help." },
+	};
+	static const struct {
+		enum metrics_format format;
+		const char *want[3];
+	} rows[] = {
+		{ METRICS_TEXT,
+		  { "# HELP a_seconds_total Help.\n# TYPE a_seconds_total counter\n",
+		    "# HELP b_info Help.\n# TYPE b_info gauge\n",
+		    "# HELP c Help.\n# TYPE c gauge\n" } },
+		{ METRICS_OPENMETRICS,
+		  { "# HELP a_seconds Help.\n# TYPE a_seconds counter\n# UNIT a_seconds seconds\n",
+		    "# HELP b Help.\n# TYPE b info\n", "# HELP c Help.\n# TYPE c gauge\n" } },
+	};
+	char out[256];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t k = 0; k < 3; k++) {
+			FILE *f = fmemopen(out, sizeof(out), "w");
+
+			metric_write_head(f, rows[i].format, &heads[k]);
+			fclose(f);
+			assert_string_equal(out, rows[i].want[k]);
+		}
+	}
+}
+
 /* Written in one buffer or piece by piece, the text is the same. */
 static void test_pieces(void **state)
 {
@@ -1124,6 +1252,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_order),
+		T(test_two_events),
+		T(test_heads),
 		T(test_histogram),
 		T(test_default_edges),
 		T(test_names),
