@@ -608,7 +608,7 @@ static void test_many(void **unused)
 		build_end(&b, &o);
 		ids = b.n;
 		for (size_t k = 0; k <= most; k++)
-			put64(&b, k == most - 1 ? FETCH_ID : k + 1000);
+			put64(&b, k == most - 2 ? FETCH_ID : k + 1000);
 		for (size_t k = 0; k < 3; k++) {
 			const size_t at = attrs + (k + 1) * sizeof(o.attr[0]) +
 					  k * sizeof(struct perf_section);
