@@ -962,14 +962,14 @@ static void member(const json_t *o, const char *key, json_int_t value)
 		fail_msg("%s: %lld", key, (long long)json_integer_value(json_object_get(o, key)));
 }
 
-/* Readings of ibs_op and ibs_fetch, as from one collector: each has its own groups, whose words are not mixed up. */
-static void test_two_events(void **state)
+/* Readings of ibs_op and ibs_fetch, as from one collector. */
+static struct metrics *read_two(void)
 {
 	struct metrics *m, *second;
-	const json_t *group, *source, *fetches;
-	json_t *root, *o;
 
-	(void)state;
+	memset(&counted, 0, sizeof(counted));
+	memset(owners, 0, sizeof(owners));
+	histogram_of(IBS_METRIC_DC_MISS_LAT);
 	put_slot(1, 7, "/a");
 	put_slot(2, 8, "/b");
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
@@ -986,7 +986,19 @@ static void test_two_events(void **state)
 	m->facts.n_events = 2;
 	second->facts.n_events = 0;
 	metrics_free(second);
+	assert_int_equal(metrics_bytes(m), sizeof(*m) + m->groups[0].bytes + m->groups[1].bytes);
+	return m;
+}
 
+/* Each has its own groups, whose words are not mixed up. */
+static void test_two_events(void **state)
+{
+	struct metrics *m = read_two();
+	const json_t *group, *source, *fetches;
+	json_t *root, *o;
+	size_t before = 0;
+
+	(void)state;
 	print_of(m, METRICS_JSON);
 	o = root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(o);
@@ -1025,7 +1037,14 @@ static void test_two_events(void **state)
 	print_of(m, METRICS_TEXT);
 	has("ibscope_estimated_ops_total{cgroup=\"/b\",op=\"load\",src=\"dram\"} 1000");
 	has("ibscope_fetch_latency_cycles_sum{cgroup=\"/a\",fetch=\"l3\"} 450");
+	has("ibscope_samples_seen_total{event=\"ibs_fetch\"} 5");
 	metrics_free(m);
+	for (int i = 0; i < 300; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		metrics_free(read_two());
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
 /* The lines before a metric, in each format. */

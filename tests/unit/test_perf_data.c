@@ -115,6 +115,29 @@ static void test_order(void **unused)
 	}
 }
 
+/* Of the same time, what is first in the file comes first. */
+static void test_same_time(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	build_begin(&b, &o);
+	sample(&b, OP_ID, 30, 0);
+	sample(&b, OP_ID, 20, 1);
+	sample(&b, OP_ID, 10, 2);
+	sample(&b, OP_ID, 20, 3);
+	sample(&b, OP_ID, 20, 4);
+	build_end(&b, &o);
+	must_open();
+	next(TRACE_SAMPLE_OP, 10);
+	for (unsigned int i = 0; i < 3; i++) {
+		next(TRACE_SAMPLE_OP, 20);
+		assert_int_equal(ev.sample.cpu, i ? i + 2 : 1);
+	}
+	next(TRACE_SAMPLE_OP, 30);
+	whole();
+}
+
 static void test_other_records(void **unused)
 {
 	struct build o = build_default();
@@ -490,11 +513,17 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_events),	  TEST(test_types),
-		TEST(test_order),	  TEST(test_other_records),
-		TEST(test_lost_by_event), TEST(test_all_fields),
-		TEST(test_few_fields),	  TEST(test_compressed),
-		TEST(test_pipe),	  TEST(test_pipe_without_events),
+		TEST(test_events),
+		TEST(test_types),
+		TEST(test_order),
+		TEST(test_same_time),
+		TEST(test_other_records),
+		TEST(test_lost_by_event),
+		TEST(test_all_fields),
+		TEST(test_few_fields),
+		TEST(test_compressed),
+		TEST(test_pipe),
+		TEST(test_pipe_without_events),
 		TEST(test_build_ids),
 	};
 

@@ -246,9 +246,13 @@ static void test_bulk(void **unused)
 		for (__u32 k = 0; k < sizes[i]; k++)
 			put(&b, "\xff", 1);
 		sample(&b, OP_ID, 30, 0);
+		begin(&b, PERF_RECORD_AUXTRACE, 0); /* too short to say how much */
+		put32(&b, 1);
+		finish(&b);
+		sample(&b, OP_ID, 40, 0);
 		build_end(&b, &o);
 		must_open();
-		for (int t = 10; t <= 30; t += 10)
+		for (int t = 10; t <= 40; t += 10)
 			next(TRACE_SAMPLE_OP, t);
 		whole();
 		assert_int_equal(state->done, state->total);

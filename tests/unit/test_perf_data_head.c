@@ -725,6 +725,18 @@ static void test_pipe(void **unused)
 		whole();
 		close_it();
 	}
+	/* an event without ids */
+	begin_pipe();
+	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
+	finish(&b);
+	begin(&b, PERF_RECORD_HEADER_ATTR, 0);
+	put(&b, &o.attr[0], sizeof(o.attr[0]));
+	finish(&b);
+	sample(&b, OP_ID, 10, 0);
+	must_open();
+	next(TRACE_SAMPLE_OP, 10);
+	whole();
+	close_it();
 	/* of no words */
 	begin_pipe();
 	for (int n = 1; n >= 0; n--) {
@@ -940,6 +952,12 @@ static void test_learn(void **unused)
 	next(TRACE_SAMPLE_OP, 10);
 	assert_string_equal(at_end()->missing,
 			    "perf record was killed before it wrote of which machine this is");
+	close_it();
+	o.attr[0].type = PERF_TYPE_MAX; /* the first that a PMU can have */
+	build_begin(&b, &o);
+	sample(&b, OP_ID, 10, 0);
+	must_open();
+	next(TRACE_SAMPLE_OP, 10);
 }
 
 /* Raw data that could be of IBS, by their size and first word. */
@@ -1192,6 +1210,10 @@ static void test_memory_comes_back(void **unused)
 		put_build_id(&b, "/bin/a", 9);
 		for (unsigned int n = 1; n <= 20; n++)
 			sample(&b, n % 3 ? OP_ID : FETCH_ID, n % 7 + 1, 0);
+		finished_round(&b);
+		sample(&b, OP_ID, 100, 0);
+		sample(&b, OP_ID, 101, 0);
+		finished_round(&b); /* those before the last mark are known to be complete */
 		compress_from(&b, b.data, 1000, PERF_RECORD_COMPRESSED);
 		build_end(&b, &o);
 		must_open();
