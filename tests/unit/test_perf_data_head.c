@@ -488,6 +488,14 @@ static void test_memory_ranges(void **unused)
 		assert_int_equal(trace_info(state)->n_memory, more ? 0 : MEMORY_RANGES);
 		close_it();
 	}
+	/* in one piece it may have any number of blocks */
+	put_memory(1, 0, 64 * MEMORY_RANGES, 64 * MEMORY_RANGES);
+	body.n -= 8;
+	put_words(&body, ~0ULL, MEMORY_RANGES);
+	build_features();
+	must_open();
+	assert_int_equal(trace_info(state)->n_memory, 1);
+	assert_int_equal(trace_info(state)->memory->end, 64 * MEMORY_RANGES);
 }
 
 static void set64(size_t at, __u64 v)
@@ -789,6 +797,47 @@ static void test_pipe(void **unused)
 	set_size(&b, 7);
 	must_open();
 	damage("a record of 7 bytes");
+}
+
+/* Three CPUs; in a pipe, what is near what may come in any order. */
+static void test_topology_of_pipe(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	begin_pipe();
+	for (int i = 0; i < 2; i++) {
+		no_features();
+		feature(0);
+		put32(&body, 1);
+		if (!i) {
+			put32(&body, 1);
+			put_cache(3, "0-2");
+		} else {
+			put_node(4, "0-2");
+		}
+		begin(&b, PERF_RECORD_HEADER_FEATURE, 0);
+		put64(&b, i ? PERF_FEATURE_NUMA_TOPOLOGY : PERF_FEATURE_CACHE);
+		put(&b, body.p, body.n);
+		finish(&b);
+	}
+	/* of memory that is told twice, the last word counts, although it is damaged */
+	for (int i = 0; i < 2; i++) {
+		put_memory(4096, 2, 3, 3 + i);
+		begin(&b, PERF_RECORD_HEADER_FEATURE, 0);
+		put64(&b, PERF_FEATURE_MEM_TOPOLOGY);
+		put(&b, body.p, body.n);
+		finish(&b);
+	}
+	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
+	finish(&b);
+	put_attr(&o.attr[0], sizeof(o.attr[0]));
+	sample(&b, OP_ID, 10, 0);
+	must_open();
+	assert_non_null(trace_info(state)->topology);
+	assert_int_equal(trace_info(state)->topology->n, 3);
+	assert_int_equal(trace_info(state)->topology->node[2], 4);
+	assert_int_equal(trace_info(state)->n_memory, 0);
 }
 
 static void same_names(const char *second)
@@ -1230,29 +1279,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset_features, clean_features)
 	const struct CMUnitTest tests[] = {
-		TEST(test_magic),
-		TEST(test_command),
-		TEST(test_cut_features),
-		TEST(test_directory),
-		TEST(test_build_ids),
-		TEST(test_topology),
-		TEST(test_memory),
-		TEST(test_memory_ranges),
-		TEST(test_table),
-		TEST(test_events),
-		TEST(test_many),
-		TEST(test_files),
-		TEST(test_pipe),
-		TEST(test_names),
-		TEST(test_filtered),
-		TEST(test_learn),
-		TEST(test_guess),
-		TEST(test_ids),
-		TEST(test_huge_numbers),
-		TEST(test_no_address),
-		TEST(test_maps),
-		TEST(test_many_build_ids),
-		TEST(test_memory_comes_back),
+		TEST(test_magic),     TEST(test_command),	 TEST(test_cut_features),
+		TEST(test_directory), TEST(test_build_ids),	 TEST(test_topology),
+		TEST(test_memory),    TEST(test_memory_ranges),	 TEST(test_table),
+		TEST(test_events),    TEST(test_many),		 TEST(test_files),
+		TEST(test_pipe),      TEST(test_names),		 TEST(test_topology_of_pipe),
+		TEST(test_filtered),  TEST(test_learn),		 TEST(test_guess),
+		TEST(test_ids),	      TEST(test_huge_numbers),	 TEST(test_no_address),
+		TEST(test_maps),      TEST(test_many_build_ids), TEST(test_memory_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "memory_in_use.h"
 #include "perf_data/perf_data_write.h"
 #include "perf_data_read.h"
 
@@ -624,6 +625,80 @@ static void test_map_words(void **unused)
 	}
 }
 
+/* Each record of the format for pipes fills whole words, and the file ends with the last one. */
+static void test_pipe_words(void **unused)
+{
+	struct trace_info info = machine();
+	struct trace_event late = { .kind = TRACE_MMAP, .time = 5000000000 };
+	const struct trace_event *events[] = { &late };
+	unsigned int rounds = 0;
+
+	(void)unused;
+	late.mmap = (struct trace_mmap){ .path = "abc" };
+	for (size_t n = 1; n <= 8; n++) {
+		memset(info.command, 'c', n);
+		write_file(&info, events, 1, true);
+		rounds = 0;
+		for (size_t at = PERF_PIPE_HEADER_SIZE; at < b.n;) {
+			const __u32 type = perf_get32(b.p + at);
+
+			assert_int_equal(perf_get16(b.p + at + 6) % 8, 0);
+			assert_true(perf_get16(b.p + at + 6) >= 8);
+			assert_int_equal(perf_get16(b.p + at + 4),
+					 type == PERF_RECORD_MMAP2
+						 ? PERF_RECORD_MISC_USER |
+							   PERF_RECORD_MISC_MMAP_DATA
+						 : 0);
+			rounds += type == PERF_RECORD_FINISHED_ROUND;
+			at += perf_get16(b.p + at + 6);
+			assert_true(at <= b.n);
+		}
+		assert_int_equal(rounds, 2);
+	}
+}
+
+/* A file whose writer was killed says so by its head; and a whole one ends with its last feature. */
+static void test_unfinished(void **unused)
+{
+	const struct trace_info info = machine();
+	const struct trace_event *op = op_event();
+	const struct perf_file_header *h;
+	struct perf_file_header head;
+	struct perf_bytes f;
+	struct perf_writer *w;
+	int fd = memfd_create("perf.data", 0);
+
+	(void)unused;
+	assert_int_equal(perf_writer_open(fd, &info, &w, &e), 0);
+	for (int i = 0; i < 1000; i++)
+		perf_writer_add(w, op);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(head.magic, PERF_MAGIC);
+	assert_int_equal(head.data.size, 0);
+	assert_int_equal(head.features[0], 0);
+	assert_int_equal(perf_writer_close(w, &e), 0);
+	close(fd);
+	write_file(&info, &op, 1, false);
+	h = (const void *)b.p;
+	f = feature(63 - __builtin_clzll(h->features[0]));
+	assert_ptr_equal(f.p + f.n, b.p + b.n);
+}
+
+static void test_memory_comes_back(void **unused)
+{
+	const struct trace_info info = machine();
+	const struct trace_event *op = op_event();
+	size_t before = 0;
+
+	(void)unused;
+	for (int i = 0; i < 100; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		write_file(&info, &op, 1, i % 2);
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+}
+
 /* A disk that is full is an error of the writer, at the latest when it ends. */
 static void test_full(void **unused)
 {
@@ -649,10 +724,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_read_back), TEST(test_unknown),	   TEST(test_simulated),
-		TEST(test_features),  TEST(test_period_of_strata), TEST(test_nodes),
-		TEST(test_no_room),   TEST(test_rounds),	   TEST(test_map_words),
-		TEST(test_full),      TEST(test_one_node),	   TEST(test_no_ctl),
+		TEST(test_read_back),	     TEST(test_unknown),
+		TEST(test_simulated),	     TEST(test_features),
+		TEST(test_period_of_strata), TEST(test_nodes),
+		TEST(test_no_room),	     TEST(test_rounds),
+		TEST(test_map_words),	     TEST(test_full),
+		TEST(test_one_node),	     TEST(test_pipe_words),
+		TEST(test_unfinished),	     TEST(test_memory_comes_back),
+		TEST(test_no_ctl),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -343,6 +343,7 @@ static void test_words(void **state)
 
 	/* at a frequency the period of a sample is in its own register, if that was recorded */
 	pmu.freq = true;
+	s->op.reg[IBS_OP_CTL] = 0x456; /* not recorded */
 	sample_of(&pmu, &ev);
 	assert_int_equal(before.period, 0);
 	assert_int_equal(regs[IBS_OP_CTL], 3 << 17);
@@ -350,6 +351,10 @@ static void test_words(void **state)
 	s->op.reg[IBS_OP_CTL] = 0x123;
 	sample_of(&pmu, &ev);
 	assert_int_equal(before.period, 0x1230);
+	/* registers that every record has are there, recorded or not */
+	s->op.present = 1U << IBS_OP_CTL;
+	sample_of(&pmu, &ev);
+	assert_int_equal(before.raw_bytes, IBS_OP_RAW_MIN);
 	/* that of strata is what the sample stands for */
 	pmu.reach = 1;
 	s->weight = 12345.6;
