@@ -19,9 +19,8 @@ struct want {
 	unsigned int mode, n_stack;
 	__u64 stack[3];
 	bool op;
-	size_t fixed,
-		needs; /* bytes of it up to the raw data, without those of its own length; and up to
-				the last field that is read */
+	size_t fixed; /* bytes of it up to the fields of fixed size */
+	size_t needs; /* and up to the last field that is read */
 };
 
 static __u64 any(void)
