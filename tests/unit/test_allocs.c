@@ -82,6 +82,30 @@ static void test_distances(void **state)
 
 /* --- live addresses */
 
+/* free() of most addresses looks at few bytes, and at the same ones for those that are near each other. */
+static void test_live_is_near(void **state)
+{
+	const uintptr_t at = 0x7f0000001010;
+	unsigned int n = 0;
+
+	(void)state;
+	assert_true(live_add((void *)at));
+	for (uintptr_t p = at - 4096; p < at + 4096; p += 16)
+		n += live_may_have((void *)p);
+	assert_in_range(n, 1, 4); /* a block of 48 bytes and more is apart from those around it */
+	assert_true(live_may_have((void *)at));
+	assert_in_range((char *)live_piece((void *)(at + 1023)) - (char *)live_piece((void *)at), 0,
+			64);
+	assert_true(live_remove((void *)at));
+	assert_false(live_may_have((void *)at));
+	/* more blocks that share a count than 16 bits have */
+	for (uintptr_t i = 1; i <= 1u << 16; i++)
+		assert_true(live_add((void *)(i << 30)));
+	assert_true(live_may_have((void *)(1ul << 30)));
+	for (uintptr_t i = 1; i <= 1u << 16; i++)
+		assert_true(live_remove((void *)(i << 30)));
+}
+
 static void test_live(void **state)
 {
 	enum { N = 300000 };
@@ -363,9 +387,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sampling), cmocka_unit_test(test_distances),
-		cmocka_unit_test(test_live),	 cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_ring),	 cmocka_unit_test(test_full),
-		cmocka_unit_test(test_damage),	 cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_live),	 cmocka_unit_test(test_live_is_near),
+		cmocka_unit_test(test_rules),	 cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_full),	 cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -10,7 +10,7 @@
 #define BUCKET	   8  /* addresses in a cache line */
 #define TRIES	   4  /* buckets where an address may be */
 
-uint16_t live_hashes[1u << LIVE_BITS];
+uint32_t live_pieces[1u << LIVE_BITS];
 
 struct bucket {
 	uintptr_t address[BUCKET]; /* 0: free */
@@ -41,7 +41,7 @@ static struct bucket *get_table(void)
 static bool replace(const void *p, uintptr_t from, uintptr_t to)
 {
 	struct bucket *t = get_table();
-	const uint64_t first = live_hash(p);
+	const uint64_t first = ((uint64_t)(uintptr_t)p >> 4) * 0x9e3779b97f4a7c15ull;
 
 	for (uint64_t i = 0; t && i < TRIES; i++) {
 		struct bucket *b = &t[((first >> 32) + i) & ((1u << TABLE_BITS) - 1)];
@@ -58,9 +58,9 @@ static bool replace(const void *p, uintptr_t from, uintptr_t to)
 	return false;
 }
 
-static void count(const void *p, uint16_t n)
+static void count(const void *p, uint32_t n)
 {
-	__atomic_fetch_add(&live_hashes[live_hash(p) >> (64 - LIVE_BITS)], n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(live_piece(p), n, __ATOMIC_RELAXED);
 }
 
 void live_mark(const void *p)

@@ -6,20 +6,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LIVE_BITS 14
+#define LIVE_BITS	14
+#define LIVE_PIECE_BITS 6
 
-/* How many noted addresses have each hash: of most addresses to be freed it is 0. */
-extern uint16_t live_hashes[1u << LIVE_BITS];
+/*
+ * How many noted addresses are in each piece of memory, and in those that are a multiple of 1 MiB away: with most addresses to
+ * be freed there is none. Not by a hash, so that those of a program's part of the heap are in few cache lines.
+ */
+extern uint32_t live_pieces[1u << LIVE_BITS];
 
-static inline uint64_t live_hash(const void *p)
+static inline uint32_t *live_piece(const void *p)
 {
-	return ((uint64_t)(uintptr_t)p >> 4) * 0x9e3779b97f4a7c15ull;
+	return &live_pieces[(uintptr_t)p >> LIVE_PIECE_BITS & ((1u << LIVE_BITS) - 1)];
 }
 
 /* Can @p be noted? */
 static inline bool live_may_have(const void *p)
 {
-	return __atomic_load_n(&live_hashes[live_hash(p) >> (64 - LIVE_BITS)], __ATOMIC_RELAXED);
+	return __atomic_load_n(live_piece(p), __ATOMIC_RELAXED);
 }
 
 /* Return: false if there is no room. */
