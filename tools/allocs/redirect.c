@@ -96,7 +96,7 @@ static const struct function *find_function(const char *name)
 struct file {
 	uintptr_t base;
 	uintptr_t relro, relro_end; /* whole pages that are read-only since its relocation */
-	const ElfW(Sym) * symbols;
+	const Elf64_Sym *symbols;
 	const char *names;
 };
 
@@ -118,9 +118,9 @@ static void set_word(const struct file *f, uintptr_t at, void *to)
 		mprotect(page, size, PROT_READ);
 }
 
-static void redirect_words(const struct file *f, const ElfW(Rela) * r, size_t bytes)
+static void redirect_words(const struct file *f, const Elf64_Rela *r, size_t bytes)
 {
-	for (const ElfW(Rela) *end = r + bytes / sizeof(*r); r < end; r++) {
+	for (const Elf64_Rela *end = r + bytes / sizeof(*r); r < end; r++) {
 		const unsigned int type = ELF64_R_TYPE(r->r_info);
 		const struct function *function;
 
@@ -137,7 +137,7 @@ static void redirect_words(const struct file *f, const ElfW(Rela) * r, size_t by
 static bool is_of(const struct dl_phdr_info *info, uintptr_t code)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const Elf64_Phdr *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_LOAD && code - info->dlpi_addr - p->p_vaddr < p->p_memsz)
 			return true;
@@ -148,7 +148,7 @@ static bool is_of(const struct dl_phdr_info *info, uintptr_t code)
 static void find_relro(const struct dl_phdr_info *info, struct file *f)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const Elf64_Phdr *p = &info->dlpi_phdr[i];
 
 		if (p->p_type != PT_GNU_RELRO)
 			continue;
@@ -158,14 +158,14 @@ static void find_relro(const struct dl_phdr_info *info, struct file *f)
 }
 
 /* The value of a tag of a file's dynamic section, where the loader made addresses of offsets; 0: it has none. */
-static uintptr_t dynamic(const struct dl_phdr_info *info, ElfW(Sxword) tag)
+static uintptr_t dynamic(const struct dl_phdr_info *info, Elf64_Sxword tag)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const Elf64_Phdr *p = &info->dlpi_phdr[i];
 
 		if (p->p_type != PT_DYNAMIC)
 			continue;
-		for (const ElfW(Dyn) *d = (const void *)(info->dlpi_addr + p->p_vaddr);
+		for (const Elf64_Dyn *d = (const void *)(info->dlpi_addr + p->p_vaddr);
 		     d->d_tag != DT_NULL; d++)
 			if (d->d_tag == tag)
 				return d->d_un.d_val;
