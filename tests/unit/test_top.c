@@ -110,9 +110,10 @@ static void make(struct snapshot *s, unsigned int n, unsigned int t)
 static struct top_source_info info;
 static __u16 nodes[PLACES] = { [6] = 1, 1, 1, 1, 1, 1 };
 
-static struct top *start(unsigned int groups, unsigned int intervals)
+static struct top *start_by(unsigned int labels, unsigned int groups, unsigned int intervals)
 {
 	struct top_opts opts = { .view.sort = TABLE_CURRENCY,
+				 .labels = labels,
 				 .interval_s = 2,
 				 .info = &info,
 				 .host = "db-host-07",
@@ -139,6 +140,11 @@ static struct top *start(unsigned int groups, unsigned int intervals)
 		snapshot_free(&s);
 	}
 	return t;
+}
+
+static struct top *start(unsigned int groups, unsigned int intervals)
+{
+	return start_by(0, groups, intervals);
 }
 
 static char *painted(struct top *t, int width, int height)
@@ -417,6 +423,36 @@ static void test_keys(void **state)
 	top_free(t);
 }
 
+/* The pane has what the selected row has, and each row can be selected, also where rows are parts of one group. */
+static void test_rows_of_sources(void **state)
+{
+	static const char *const sources[] = { "dram", "remote-dram", "l2" };
+	struct top *t = start_by(1U << LABEL_SRC, 2, 12);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		char head[64], *text = painted(t, 100, 30), *pane;
+
+		snprintf(head, sizeof(head), "\n%s   by source", sources[i]);
+		pane = strstr(text, head);
+		if (!pane)
+			fail_msg("no '%s' in:\n%s", head, text);
+		assert_non_null(strstr(pane, "100.0%"));
+		for (size_t k = 0; k < ARRAY_SIZE(sources); k++) {
+			snprintf(head, sizeof(head), "\n%s ", sources[k]);
+			assert_int_equal(!!strstr(pane + 1, head), k == i);
+		}
+		/* of a source, the history knows no rates */
+		assert_null(strstr(pane, "last 10 min"));
+		free(text);
+		keys(t, "j");
+	}
+	top_key(t, TOP_HOME);
+	top_key(t, TOP_ENTER);
+	has(t, "nothing inside");
+	top_free(t);
+}
+
 static void test_time(void **state)
 {
 	struct top *t = start(8, 12);
@@ -664,19 +700,13 @@ static void test_weighted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_any_size),
-		cmocka_unit_test(test_always_visible),
-		cmocka_unit_test(test_warnings_fit),
-		cmocka_unit_test(test_change),
-		cmocka_unit_test(test_help),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_mouse),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_history_is_exact),
-		cmocka_unit_test(test_weighted),
-		cmocka_unit_test(test_history_forgets),
+		cmocka_unit_test(test_golden),	       cmocka_unit_test(test_any_size),
+		cmocka_unit_test(test_always_visible), cmocka_unit_test(test_warnings_fit),
+		cmocka_unit_test(test_change),	       cmocka_unit_test(test_help),
+		cmocka_unit_test(test_keys),	       cmocka_unit_test(test_rows_of_sources),
+		cmocka_unit_test(test_time),	       cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_json),	       cmocka_unit_test(test_history_is_exact),
+		cmocka_unit_test(test_weighted),       cmocka_unit_test(test_history_forgets),
 		cmocka_unit_test(test_memory),
 	};
 

@@ -19,7 +19,7 @@ static void select_row(struct top *t, size_t row)
 	if (t->mode == TOP_FUNCTION || !n)
 		return;
 	t->cursor = row < n ? row : n - 1;
-	t->selected = t->hash[t->cursor];
+	t->selected = t->id[t->cursor];
 	t->has_selected = true;
 }
 

@@ -199,19 +199,45 @@ static void row_name(const struct table_row *r, char *out, size_t size)
 			n += snprintf(out + n, size - n, "%s%s", n ? " " : "", r->name[l]);
 }
 
-/* The groups of the selected row by source. */
-static void by_source(struct top *t, struct table *out)
+/* Has the row samples of this series? Its group has. */
+static bool has_series(const struct table_row *r, const struct series *s)
+{
+	for (int l = 0; l < TABLE_NAMES; l++)
+		if (LABELS_PAIR >> l & 1 && r->name[l] && strcmp(r->name[l], series_label(s, l)))
+			return false;
+	return true;
+}
+
+static void take_series(struct group *g, const struct table_row *r)
+{
+	const struct series *all = g->series;
+	const size_t n = g->n_series;
+
+	g->series = xcalloc(n, sizeof(*g->series));
+	g->n_series = 0;
+	for (size_t i = 0; i < n; i++)
+		if (has_series(r, &all[i]))
+			g->series[g->n_series++] = all[i];
+}
+
+/* The samples of the selected row by source. */
+static void by_source(struct top *t, const struct table_row *r, struct table *out)
 {
 	struct snapshot part = t->shown;
 
 	part.n_groups = 0;
 	part.groups = xcalloc(t->shown.n_groups, sizeof(*part.groups));
-	for (size_t i = 0; i < t->shown.n_groups; i++)
+	for (size_t i = 0; i < t->shown.n_groups; i++) {
 		if (table_group_hash(&t->shown.groups[i], top_row_labels(t), history_name,
-				     t->history) == t->hash[t->cursor])
-			part.groups[part.n_groups++] = t->shown.groups[i];
+				     t->history) != t->hash[t->cursor])
+			continue;
+		part.groups[part.n_groups] = t->shown.groups[i];
+		take_series(&part.groups[part.n_groups++], r);
+	}
 	table_build(&part, t->table.metric, 1U << top_source_label(t), TABLE_CYCLES, 0,
 		    history_name, t->history, out);
+	for (size_t i = 0; i < part.n_groups; i++)
+		free(part.groups[i].series); /* what a series has is still that of the interval */
 	free(part.groups);
 }
 
@@ -278,7 +304,7 @@ static void pane(struct paint *p, int y, int x, int lines, int width)
 
 	if (!r || lines < 4)
 		return;
-	by_source(p->t, &t);
+	by_source(p->t, r, &t);
 	for (shown = t.n; shown && !t.row[shown - 1].all.sum;) /* they cost nothing */
 		shown--;
 	shown = shown < lines - 3 ? shown : lines - 3;
@@ -300,7 +326,7 @@ static void pane(struct paint *p, int y, int x, int lines, int width)
 		if (width > SIDE_COLUMNS + SHARE_BAR)
 			bar(p, y + 2 + i, x + width - SHARE_BAR, SHARE_BAR, share, style);
 	}
-	if (!p->t->opts.once)
+	if (p->t->table.n_trend)
 		ago_line(p, y + lines - 1, x, width);
 	table_free(&t);
 }

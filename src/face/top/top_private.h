@@ -52,7 +52,8 @@ struct top {
 	bool fresh;
 	struct snapshot shown;
 	struct table table;
-	__u64 *hash; /* of the rows */
+	__u64 *hash; /* of the rows, without sources and ops */
+	__u64 *id;   /* the same with them */
 	float *trend;
 	bool missing; /* the interval lacks groups for these rows */
 	__u64 selected;

@@ -135,6 +135,10 @@ void top_zoom_in(struct top *t)
 		top_say(t, "there is nothing inside a %s", top_level_name(t));
 		return;
 	}
+	if (top_row_labels(t) & LABELS_PAIR) {
+		top_say(t, "there is nothing inside a source or an op");
+		return;
+	}
 	if (!possible(t, inside)) {
 		if (inside == SYMBOLS)
 			top_say(t,
@@ -284,8 +288,9 @@ static void forget_table(struct top *t)
 	table_free(&t->table);
 	snapshot_free(&t->shown);
 	free(t->hash);
+	free(t->id);
 	free(t->trend);
-	t->hash = NULL;
+	t->hash = t->id = NULL;
 	t->trend = NULL;
 	t->fresh = false;
 }
@@ -387,14 +392,36 @@ static int change_of(const struct table_row *r, const float *rates)
 	return now > mean ? 1 : -1;
 }
 
+/* A row's hash, with its source and op. */
+static __u64 id_of(const struct table_row *r)
+{
+	__u64 h = table_row_hash(r);
+
+	for (int l = 0; l < TABLE_NAMES; l++)
+		if (LABELS_PAIR >> l & 1 && r->name[l])
+			h = u64_hash(h ^ text_hash(r->name[l]));
+	return h;
+}
+
+static void find_ids(struct top *t)
+{
+	t->hash = xcalloc(t->table.n, sizeof(*t->hash));
+	t->id = xcalloc(t->table.n, sizeof(*t->id));
+	for (size_t i = 0; i < t->table.n; i++) {
+		t->hash[i] = table_row_hash(&t->table.row[i]);
+		t->id[i] = id_of(&t->table.row[i]);
+	}
+}
+
 static void find_trends(struct top *t, size_t frame)
 {
 	struct u64_map rows = {};
 
-	t->hash = xcalloc(t->table.n, sizeof(*t->hash));
+	/* of each group, the history has the sum of its sources and ops */
+	if (top_row_labels(t) & LABELS_PAIR)
+		return;
 	t->trend = xcalloc(t->table.n * RATES, sizeof(*t->trend));
 	for (size_t i = 0; i < t->table.n; i++) {
-		t->hash[i] = table_row_hash(&t->table.row[i]);
 		t->table.row[i].trend = t->trend + (i + 1) * RATES - TOP_TREND;
 		u64_map_put(&rows, t->hash[i], i);
 	}
@@ -410,7 +437,7 @@ static void find_cursor(struct top *t)
 	size_t n = t->table.n - t->table.n_rest;
 
 	for (size_t i = 0; t->has_selected && i < n; i++)
-		if (t->hash[i] == t->selected)
+		if (t->id[i] == t->selected)
 			t->cursor = i;
 	if (t->cursor >= n)
 		t->cursor = n ? n - 1 : 0;
@@ -439,6 +466,7 @@ void top_update(struct top *t)
 		    &t->table);
 	table_rank_weak(&t->table, 0, false);
 	order(t);
+	find_ids(t);
 	find_trends(t, i);
 	find_cursor(t);
 	t->fresh = true;
