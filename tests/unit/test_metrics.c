@@ -162,6 +162,89 @@ static void add_tlb(__u32 slot, __u64 hits, __u64 misses, __u64 refills, __u64 c
 	w[IBS_TLB_REFILL_SUM] += cycles;
 }
 
+static unsigned int folds_left, reads;
+
+/* The collector folds a group while it is read. */
+static void name_and_fold(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	name(arg, g, out);
+	if (g->slot != 1)
+		return;
+	reads++;
+	if (folds_left) {
+		folds_left--;
+		counted.state.control.fold += 2;
+	}
+}
+
+static void test_folded_meanwhile(void **state)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name_and_fold };
+	struct metrics_self self = {};
+	struct metrics *m = NULL;
+	struct err err = {};
+
+	(void)state;
+	put_slot(1, 11, "/a");
+	put_slot(2, 12, "/b");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 3);
+	add(2, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 1);
+	/* the third time is the last one, and what the first two read is not in it */
+	folds_left = 2;
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	assert_int_equal(reads, 3);
+	assert_int_equal(m->groups[0].n, 2);
+	assert_int_equal(m->groups[0].group[0].samples, 3);
+	assert_int_equal(m->groups[0].group[1].samples, 1);
+	assert_int_equal(m->groups[0].whole.samples, 4);
+	metrics_free(m);
+	m = NULL;
+	reads = 0;
+	folds_left = 10;
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), -EUCLEAN);
+	assert_int_equal(reads, 3);
+	assert_null(m);
+	assert_non_null(strstr(err.text, "groups were folded during the read"));
+}
+
+/* It is the first event's collector that is up. */
+static void test_up(void **state)
+{
+	struct timespec now;
+
+	(void)state;
+	print(METRICS_TEXT);
+	has("ibscope_collector_up 0");
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	meta.pid = 1;
+	meta.status.time_ns = now.tv_sec * 1000000000ull;
+	print(METRICS_TEXT);
+	has("ibscope_collector_up 1");
+}
+
+/* Every metric with its type and help, once. */
+static void test_list(void **state)
+{
+	static const char *const some[] = { "ibscope_collector_up ", "ibscope_samples_seen_total ",
+					    "process_start_time_seconds ",
+					    "ibscope_load_miss_latency_cycles " };
+	size_t n;
+	FILE *f;
+
+	(void)state;
+	free(text);
+	f = open_memstream(&text, &n);
+	metrics_list(f);
+	fclose(f);
+	for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++) {
+		const char *at = strstr(text, some[i]);
+
+		assert_non_null(at);
+		assert_true(at == text || at[-1] == '\n');
+		assert_null(strstr(at + 1, some[i]));
+	}
+}
+
 /* Groups come by their samples, and all that was read is given back. */
 static void test_order(void **state)
 {
@@ -1116,6 +1199,7 @@ static void test_pieces(void **state)
 		b.n = 0;
 		while (metrics_text(m, f, &c, &b))
 			;
+		assert_false(metrics_text(m, f, &c, &b)); /* nor is there more if asked again */
 		assert_int_equal(b.n, size);
 		assert_memory_equal(b.s, whole, size);
 		free(whole);
@@ -1292,6 +1376,9 @@ int main(void)
 		T(test_machine),
 		T(test_exemplars),
 		T(test_process),
+		T(test_folded_meanwhile),
+		T(test_up),
+		T(test_list),
 		T(test_governor),
 		T(test_by),
 		T(test_by_nothing),

@@ -153,6 +153,26 @@ static void test_packed(void **unused)
 	}
 }
 
+/* The list of sources before the counts is as long with buckets as without: it has none behind the last source. */
+static void test_packed_sources(void **unused)
+{
+	static struct metrics_group g;
+	struct metrics_groups all = {};
+	struct metrics_packed without = {}, with = {};
+
+	(void)unused;
+	g = (struct metrics_group){};
+	g.samples = g.src[0].samples = g.count[0][0] = 1;
+	metrics_pack(&all, &without, &g);
+	g.src[0].buckets = metrics_buckets(&g, 0);
+	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+		g.src[0].buckets[b] = 1;
+	metrics_pack(&all, &with, &g);
+	assert_int_equal(with.histograms, without.histograms);
+	assert_true(with.histograms > 0);
+	metrics_groups_free(&all);
+}
+
 /* Memory of a room is not that of another, and is counted. */
 static void test_keep(void **unused)
 {
@@ -579,15 +599,11 @@ static void test_about(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_packed),
-		cmocka_unit_test(test_keep),
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_fetches),
-		cmocka_unit_test(test_slowest),
-		cmocka_unit_test(test_increase),
-		cmocka_unit_test(test_row),
-		cmocka_unit_test(test_ties),
-		cmocka_unit_test(test_memory_comes_back),
+		cmocka_unit_test(test_packed),	 cmocka_unit_test(test_packed_sources),
+		cmocka_unit_test(test_keep),	 cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_fetches),	 cmocka_unit_test(test_slowest),
+		cmocka_unit_test(test_increase), cmocka_unit_test(test_row),
+		cmocka_unit_test(test_ties),	 cmocka_unit_test(test_memory_comes_back),
 		cmocka_unit_test(test_about),
 	};
 

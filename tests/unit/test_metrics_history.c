@@ -13,6 +13,8 @@
 #include <jansson.h>
 #include <zlib.h>
 
+#include "memory_in_use.h"
+#include "metrics/history_piece.h"
 #include "metrics/metrics_history.h"
 #include "metrics/metrics_private.h"
 
@@ -508,16 +510,187 @@ static void test_off(void **state)
 	history = h;
 	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 0);
 	assert_true(json_real_value(json_object_get(j, "length_s")) == 0);
+	assert_int_equal(number(j, "bytes"), 0);
 	json_decref(j);
+}
+
+static void open_with(size_t quota)
+{
+	/* an epoch and what is kept are an interval each */
+	metrics_history_close(history);
+	history = metrics_history_open(&(struct metrics_history_opts){
+		.length_s = 10, .interval_s = 10, .bytes = 2 * quota });
+}
+
+/*
+ * The only interval, with one group that has a row if there is room. @id: of the group, which each attempt numbers
+ * anew; 0: none. Return: the bytes of the interval.
+ */
+static size_t with_quota(size_t quota, __u64 *id)
+{
+	struct history_piece *p;
+	char *text, *begin;
+	size_t n, bytes;
+	json_t *j;
+
+	memset(series, 0, sizeof(*series) * SLOTS * layout.words);
+	memset(&counted, 0, sizeof(counted));
+	now_s = BEGIN_S;
+	open_with(quota);
+	add(1, IBS_SRC_DRAM, 300, 100);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 5);
+	step();
+	text = text_of(0, false, 777, &n);
+	begin = strstr(text, "\"intervals\":[");
+	assert_non_null(begin);
+	begin += strlen("\"intervals\":[");
+	p = history_piece_new(begin, n - (begin - text) - strlen("]}\n"));
+	bytes = sizeof(*p) + p->n;
+	history_piece_put(p);
+	free(text);
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 1);
+	assert_int_equal(sum_of(j, 0, "", "dram", 0), 5);
+	*id = number(json_array_get(json_object_get(interval(j, 0), "names"), 0), "id");
+	assert_int_equal(number(interval(j, 0), "left_out"), *id ? 0 : 1);
+	json_decref(j);
+	return bytes;
+}
+
+/* An interval may take its quota to the last byte. */
+static void test_quota(void **state)
+{
+	__u64 id;
+	const size_t bytes = with_quota(1 << 20, &id);
+
+	(void)state;
+	assert_int_equal(id, 1);
+	assert_int_equal(with_quota(bytes, &id), bytes);
+	assert_int_equal(id, 1);
+	with_quota(bytes - 1, &id);
+	assert_int_not_equal(id, 1);
+	assert_in_range(with_quota(bytes / 2, &id), 1, bytes - 1);
+	assert_int_equal(id, 0);
+}
+
+/* While the quota has room for groups that have no row, each interval tries a quarter more than the last. */
+static void test_more_rows(void **state)
+{
+	static const size_t rows[] = { 64, 81, 102, 128, 161 };
+	const size_t groups = 400, n = sizeof(rows) / sizeof(*rows);
+	json_t *j;
+
+	(void)state;
+	step();
+	for (size_t i = 0; i < n; i++) {
+		fill(groups, 1);
+		step();
+	}
+	j = json_of(0);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(json_array_size(json_object_get(interval(j, i), "groups")),
+				 rows[i] + 1 /* the rest */);
+		assert_int_equal(number(interval(j, i), "left_out"), groups - rows[i]);
+	}
+	json_decref(j);
+}
+
+/* What was counted is no gap, also if the collector is gone when it is read. */
+static void test_last_words(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	add(1, IBS_SRC_DRAM, 300, 100);
+	step();
+	add(1, IBS_SRC_DRAM, 300, 5);
+	meta.pid = 0;
+	step();
+	step();
+	j = json_of(0);
+	assert_int_equal(json_array_size(json_object_get(j, "intervals")), 2);
+	assert_int_equal(sum_of(j, 0, "/cgroup-1", "dram", 0), 5);
+	assert_true(json_is_true(json_object_get(interval(j, 0), "partial")));
+	expect_gap(j, 1, BEGIN_S + 20, BEGIN_S + 30, "the collector is not running");
+	json_decref(j);
+}
+
+/* A group has one name in an interval, whichever of the events it had samples of. */
+static void test_two_events(void **state)
+{
+	json_t *j, *names, *fetch;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct metrics *m, *second;
+
+		add(1, IBS_SRC_DRAM, 300, 5);
+		add(2, IBS_SRC_DRAM, 300, 3);
+		now_s += 10;
+		meta.status.time_ns = now_s * 1e9;
+		m = read_counts();
+		second = read_counts();
+		m->groups[1] = second->groups[0];
+		m->facts.reading[1] = second->facts.reading[0];
+		m->facts.n_events = 2;
+		second->facts.n_events = 0;
+		metrics_free(second);
+		assert_true(metrics_history_add(history, m));
+		metrics_free(m);
+	}
+	j = json_of(0);
+	names = json_object_get(interval(j, 0), "names");
+	fetch = json_object_get(interval(j, 0), "fetch");
+	assert_int_equal(json_array_size(names), 2);
+	assert_int_equal(json_array_size(json_object_get(fetch, "groups")), 2);
+	for (size_t i = 0; i < 2; i++) {
+		const __u64 id = number(json_array_get(names, i), "id");
+
+		assert_int_equal(
+			number(json_array_get(json_object_get(interval(j, 0), "groups"), i), "id"),
+			id);
+		assert_int_equal(number(json_array_get(json_object_get(fetch, "groups"), i), "id"),
+				 id);
+	}
+	json_decref(j);
+}
+
+/* Also what a client has of it that went away before the end. */
+static void test_given_back(void **state)
+{
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		struct metrics_history_text *t;
+		char first;
+
+		if (i == 10)
+			before = memory_in_use();
+		open_with(1 << 20);
+		for (int k = 0; k < 3; k++) {
+			add(1 + k, IBS_SRC_DRAM, 300, 1);
+			step();
+		}
+		t = metrics_history_text_open(history, 0, false);
+		assert_int_equal(metrics_history_text_read(t, &first, 1), 1);
+		metrics_history_text_close(t);
+		metrics_history_close(history);
+		history = NULL;
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_differences), TEST(test_unread), TEST(test_began_again),
-		TEST(test_silence),	TEST(test_folded), TEST(test_budget),
-		TEST(test_text),	TEST(test_off),
+		TEST(test_differences), TEST(test_unread),     TEST(test_began_again),
+		TEST(test_silence),	TEST(test_folded),     TEST(test_budget),
+		TEST(test_text),	TEST(test_off),	       TEST(test_quota),
+		TEST(test_more_rows),	TEST(test_last_words), TEST(test_two_events),
+		TEST(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
