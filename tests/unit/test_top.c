@@ -453,6 +453,28 @@ static void test_rows_of_sources(void **state)
 	top_free(t);
 }
 
+/* Inside a row of a container and a source is the container. */
+static void test_into_row_of_source(void **state)
+{
+	const unsigned int labels = 1U << LABEL_CONTAINER | 1U << LABEL_SRC;
+	struct top *t = start_by(labels, 2, 12);
+	char command[512];
+
+	(void)state;
+	has(t, "\npostgres-0 dram   by source");
+	keys(t, "j");
+	has(t, "\npostgres-0 remote-dram   by source");
+	top_key(t, TOP_ENTER);
+	has(t, "in postgres-0 ");
+	has(t, "100    task0");
+	top_command(t, command, sizeof(command));
+	assert_string_equal(command, "ibscope top --container postgres-0 --by pid,comm -d 2");
+	top_key(t, TOP_ESCAPE);
+	assert_int_equal(top_labels(t), labels);
+	has(t, "\npostgres-0 remote-dram   by source");
+	top_free(t);
+}
+
 static void test_time(void **state)
 {
 	struct top *t = start(8, 12);
@@ -700,13 +722,21 @@ static void test_weighted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),	       cmocka_unit_test(test_any_size),
-		cmocka_unit_test(test_always_visible), cmocka_unit_test(test_warnings_fit),
-		cmocka_unit_test(test_change),	       cmocka_unit_test(test_help),
-		cmocka_unit_test(test_keys),	       cmocka_unit_test(test_rows_of_sources),
-		cmocka_unit_test(test_time),	       cmocka_unit_test(test_mouse),
-		cmocka_unit_test(test_json),	       cmocka_unit_test(test_history_is_exact),
-		cmocka_unit_test(test_weighted),       cmocka_unit_test(test_history_forgets),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_any_size),
+		cmocka_unit_test(test_always_visible),
+		cmocka_unit_test(test_warnings_fit),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_rows_of_sources),
+		cmocka_unit_test(test_into_row_of_source),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_history_is_exact),
+		cmocka_unit_test(test_weighted),
+		cmocka_unit_test(test_history_forgets),
 		cmocka_unit_test(test_memory),
 	};
 

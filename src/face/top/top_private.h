@@ -13,7 +13,7 @@
 /* One row of a level, into which the view has gone. */
 struct top_zoom {
 	unsigned int labels;
-	__u64 hash;
+	__u64 hash, id;		     /* as those of the rows */
 	char *name;		     /* for people */
 	char *option[TABLE_OPTIONS]; /* for a command line, as table_options; NULL: none */
 	bool selected;		     /* by these alone */

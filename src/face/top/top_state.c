@@ -135,7 +135,7 @@ void top_zoom_in(struct top *t)
 		top_say(t, "there is nothing inside a %s", top_level_name(t));
 		return;
 	}
-	if (top_row_labels(t) & LABELS_PAIR) {
+	if (!(top_row_labels(t) & ~LABELS_PAIR)) {
 		top_say(t, "there is nothing inside a source or an op");
 		return;
 	}
@@ -150,11 +150,14 @@ void top_zoom_in(struct top *t)
 		return;
 	}
 	r = &t->table.row[t->cursor];
-	*z = (struct top_zoom){ .labels = top_row_labels(t), .hash = t->hash[t->cursor] };
+	*z = (struct top_zoom){ .labels = top_row_labels(t),
+				.hash = t->hash[t->cursor],
+				.id = t->id[t->cursor] };
 	for (int l = 0; l < TABLE_NAMES; l++) {
 		char *name;
 
-		if (!r->name[l])
+		/* inside is all of the group, whatever its source and op */
+		if (!r->name[l] || LABELS_PAIR >> l & 1)
 			continue;
 		name = xasprintf("%s%s%s", z->name ?: "", z->name ? " " : "", r->name[l]);
 		free(z->name);
@@ -170,7 +173,7 @@ void top_zoom_out(struct top *t)
 	struct top_zoom *z = &t->zoom[--t->n_zooms];
 
 	go_to(t, level_of(z->labels));
-	t->selected = z->hash;
+	t->selected = z->id;
 	t->has_selected = true;
 	clear_zoom(z);
 }

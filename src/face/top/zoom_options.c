@@ -153,7 +153,7 @@ static unsigned int selected_by(enum label l)
 
 void top_zoom_options(struct top *t, struct top_zoom *z)
 {
-	unsigned int left = z->labels;
+	unsigned int left = z->labels & ~LABELS_PAIR;
 	bool any = false;
 
 	if (t->opts.info->unselectable)
