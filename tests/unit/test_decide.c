@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/std.h"
 #include "decide_world.h"
 
 #define MAX_SLOTS 8
@@ -246,7 +247,7 @@ static void test_slot_race(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct world *w = fresh_world(IBS_BY_CGROUP);
 
 		w->cpu.live = rows[i].live;
@@ -386,7 +387,7 @@ static void test_group_keys(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		check_key(rows[i].by, op, false, rows[i].op);
 		check_key(rows[i].by, fetch, true, rows[i].fetch);
 	}
@@ -410,7 +411,7 @@ static void test_group_slab(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const __u64 regs[IBS_OP_REG_N] = {
 			[IBS_OP_DATA3] = rows[i].data3, [IBS_DC_LINADDR] = rows[i].addr
 		};

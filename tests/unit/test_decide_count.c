@@ -7,9 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/std.h"
 #include "decide_world.h"
-
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 #define MAX_SLOTS 8
 #define WORD	  (WORLD_WORDS - IBS_HIST_REACH)   /* of the last pair that a slot has room for */
@@ -94,7 +93,7 @@ static void test_ops(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct counted want[ALL_COUNTED] = { { WORD + IBS_PAIR_SAMPLES, 1 },
 							   { WORD + IBS_PAIR_OPS, rows[i].ops } };
 		struct world *w = fresh_world();
@@ -327,7 +326,7 @@ static void test_select_pid(void **state)
 	struct world *w = fresh_world();
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		w->tgids[PID % IBS_PID_BLOCK] = rows[i].byte;
 		w->cpu.live = IBS_LIVE_STEP | rows[i].test;
 		assert_int_equal(select_task(w, IBS_TASK_TGID), rows[i].passes
@@ -395,7 +394,7 @@ static void test_select_order(void **state)
 	(void)state;
 	w->config.task_select = IBS_TASK_CGROUP;
 	w->config.n_comms = 1;
-	for (size_t i = LENGTH(rows); i-- > 0;) {
+	for (size_t i = ARRAY_SIZE(rows); i-- > 0;) {
 		select |= rows[i].select;
 		assert_int_equal(select_task(w, rows[i].select), rows[i].outcome);
 		assert_int_equal(select_task(w, select), rows[i].outcome);
@@ -425,7 +424,7 @@ static void test_latency(void **state)
 	struct world *w = fresh_world();
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		w->config.lat_select = 1;
 		w->config.task_select = rows[i].cgroup ? IBS_TASK_CGROUP : 0;
 		w->cpu.lat = rows[i].max << IBS_LAT_MAX_SHIFT | rows[i].min;
@@ -468,7 +467,7 @@ static void test_place(void **state)
 	(void)state;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		w->config.layout[i] = 1000 + i;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const __u64 regs[IBS_OP_REG_N] = {
 			[IBS_OP_DATA] = rows[i].data, [IBS_OP_DATA3] = rows[i].data3
 		};
@@ -529,7 +528,7 @@ static void test_filter(void **state)
 	w->config.cgroup_filter = 1;
 	w->ancestors[0] = w->selected_ids[0] = 77;
 	w->selected_cgroups[0] = (struct ibs_selected_cgroup){ 0, IBS_CGROUP_AS_ABOVE, 4 };
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (int other = 0; other < 2; other++) {
 			const __u32 want =
 				other ? IBS_OUTCOME_FILTERED_EXPR : IBS_OUTCOME_AGGREGATED;

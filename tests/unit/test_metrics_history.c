@@ -596,7 +596,7 @@ static void test_more_rows(void **state)
 	json_decref(j);
 }
 
-/* What was counted is no gap, also if the collector is gone when it is read. */
+/* Time in which samples were counted is no gap, even if the collector has ended when the history is read. */
 static void test_last_words(void **state)
 {
 	json_t *j;

@@ -699,8 +699,13 @@ static void put_feature_record(unsigned int nr)
 {
 	begin(&b, PERF_RECORD_HEADER_FEATURE, 0);
 	put64(&b, nr);
-	if (nr == PERF_FEATURE_PMU_MAPPINGS)
-		put_pmus(&b);
+}
+
+static void put_pmu_record(void)
+{
+	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
+	put_pmus(&b);
+	finish(&b);
 }
 
 /* In a pipe, events are records, and what comes later is right. */
@@ -721,8 +726,7 @@ static void test_pipe(void **unused)
 		put_feature_record(PERF_FEATURE_CMDLINE);
 		put_command(&b, second, 1);
 		finish(&b);
-		put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-		finish(&b);
+		put_pmu_record();
 		o.attr[0].size = sizes[i];
 		put_attr(&o.attr[0], bytes);
 		sample(&b, OP_ID, 10, 0);
@@ -735,8 +739,7 @@ static void test_pipe(void **unused)
 	}
 	/* an event without ids */
 	begin_pipe();
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	begin(&b, PERF_RECORD_HEADER_ATTR, 0);
 	put(&b, &o.attr[0], sizeof(o.attr[0]));
 	finish(&b);
@@ -752,8 +755,7 @@ static void test_pipe(void **unused)
 		put_command(&b, second, n);
 		finish(&b);
 	}
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	put_attr(&o.attr[0], sizeof(o.attr[0]));
 	sample(&b, OP_ID, 10, 0);
 	must_open();
@@ -777,8 +779,7 @@ static void test_pipe(void **unused)
 
 	/* the PMUs that are told last */
 	begin_pipe();
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	begin(&b, PERF_RECORD_HEADER_FEATURE, 0);
 	put64(&b, PERF_FEATURE_PMU_MAPPINGS);
 	put32(&b, 0);
@@ -790,8 +791,7 @@ static void test_pipe(void **unused)
 
 	/* damage behind the events is told when it is read */
 	begin_pipe();
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	put_attr(&o.attr[0], sizeof(o.attr[0]));
 	begin(&b, PERF_RECORD_COMM, 0);
 	set_size(&b, 7);
@@ -821,7 +821,7 @@ static void test_topology_of_pipe(void **unused)
 		put(&b, body.p, body.n);
 		finish(&b);
 	}
-	/* of memory that is told twice, the last word counts, although it is damaged */
+	/* if the topology of memory is in the file twice, the second is used, also if it is damaged */
 	for (int i = 0; i < 2; i++) {
 		put_memory(4096, 2, 3, 3 + i);
 		begin(&b, PERF_RECORD_HEADER_FEATURE, 0);
@@ -829,8 +829,7 @@ static void test_topology_of_pipe(void **unused)
 		put(&b, body.p, body.n);
 		finish(&b);
 	}
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	put_attr(&o.attr[0], sizeof(o.attr[0]));
 	sample(&b, OP_ID, 10, 0);
 	must_open();
@@ -861,8 +860,7 @@ static void test_names(void **unused)
 			put_names(&b, o.attr, names + i, 1);
 			finish(&b);
 		}
-		put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-		finish(&b);
+		put_pmu_record();
 		put_attr(&o.attr[0], sizeof(o.attr[0]));
 		sample(&b, OP_ID, 10, 0);
 		same_names(names[twice]);
@@ -883,8 +881,7 @@ static void test_names(void **unused)
 	put(&b, "mine", 5);
 	pad8(&b);
 	finish(&b);
-	put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-	finish(&b);
+	put_pmu_record();
 	sample(&b, OP_ID, 10, 0);
 	same_names("mine");
 }
@@ -925,8 +922,7 @@ static void test_filtered(void **unused)
 		put64(&b, PERF_FEATURE_EVENT_DESC);
 		put_names(&b, attr, &rows[i].name, 1);
 		finish(&b);
-		put_feature_record(PERF_FEATURE_PMU_MAPPINGS);
-		finish(&b);
+		put_pmu_record();
 		put_attr(attr, sizeof(*attr));
 		sample(&b, rows[i].op ? OP_ID : FETCH_ID, 10, 0);
 		must_open();

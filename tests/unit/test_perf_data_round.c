@@ -691,7 +691,7 @@ static void test_memory_comes_back(void **unused)
 	size_t before = 0;
 
 	(void)unused;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 300; i++) {
 		if (i == 10)
 			before = memory_in_use();
 		write_file(&info, &op, 1, i % 2);
