@@ -28,7 +28,7 @@
 # On the rig, with the kernel's own IBS driver on emulated hardware:
 #   make vmtest       results against the hardware's log
 #   make vmtest-fetch ibs_fetch, on all pairs
-#   make vmtest-estimates  estimated ops under hardware filters within 2 %, and beside perf within 1 %
+#   make vmtest-estimates  estimated ops under hardware filters within 2 %, and beside a steady perf within 1 %
 #   make vmtest-coverage  how many of a hundred windows have the truth in their 95 % interval
 #   make vmtest-allocations  report --by allocation against a program's own malloc trace
 #   make vmtest-strata  hist --strata: ledgers of both strata, estimates and their intervals

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * libibscope-alloc.so: tells `ibscope record --allocs` what memory a program allocates and frees. It is loaded before
- * the program's libraries (LD_PRELOAD), and defines malloc and its family, which call those of the next library, the C
- * library or jemalloc. Operators new and delete of C++ call malloc and free,
- * or are the allocator's own: see redirect.h.
+ * the program's libraries (LD_PRELOAD), and defines malloc and its family, which call those of the next library: the C
+ * library or jemalloc. C++ operators new and delete call malloc and free, or are the allocator's own: see redirect.h.
  *
  * Most calls only subtract a size, or look at a count. Those that are noted come to functions with a frame pointer,
  * built so for all of this library, where walks begin.

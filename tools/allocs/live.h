@@ -11,7 +11,7 @@
 
 /*
  * How many noted addresses are in each piece of memory, and in those that are a multiple of 1 MiB away: with most addresses to
- * be freed there is none. Not by a hash, so that those of a program's part of the heap are in few cache lines.
+ * be freed there is none. The index is no hash, so that addresses near each other have counts in the same cache line.
  */
 extern uint32_t live_pieces[1u << LIVE_BITS];
 
