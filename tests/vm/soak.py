@@ -106,42 +106,21 @@ class Soak(guest.Guest):
         self.got = Hist(self.stdout('final'))
         self.seen, self.unseen = self.got.ledger['seen'], int(self.last.get('ibscope_samples_unseen_total', 0))
 
-    def log_texts(self):
-        """(line, columns, of whom) of samples: the other user's by their period, nobody's, or a life's."""
-        periods = {l.period for l in self.lives} | {OTHERS_PERIOD}
+    def log_lines(self):
+        """(line, columns, life) of the log without the other user's samples. The life is the one that the period
+        belongs to: what is left of a period when an event is taken off the PMU belongs to none, or by chance to any."""
+        by_period = {l.period: l for l in self.lives}
         with open(os.path.join(self.dir, 'log')) as f:
             for text in f:
                 dropped = text.startswith('#dropped,')
                 if not text.endswith(',op\n') or (text[0] == '#' and not dropped):
                     continue
                 line = oracle.Line(text[9:-1] if dropped else text[:-1], dropped, oracle.Sample)
-                yield line, line.text.split(','), line.maxcnt if line.maxcnt in periods else None
-
-    def find_others(self):
-        """The registers of the other user's samples by whose the period is: its own, what was left of one, or by
-        chance a life's. Samples of a loop can have the same registers, so those of its own period are its first."""
-        found = collections.defaultdict(collections.Counter)
-        for line, columns, whose in self.log_texts():
-            if not line.dropped and self.others[registers(columns)]:
-                found[whose][registers(columns)] += 1
-        out = {}
-        for whose in [OTHERS_PERIOD, None] + [l.period for l in self.lives]:
-            out[whose] = self.others & found[whose]
-            self.others -= out[whose]
-        return out
-
-    def log_lines(self):
-        """(line, columns, life) of the log without the other user's samples. The life is the one that the period
-        belongs to: what is left of a period when an event is taken off the PMU belongs to none, or by chance to any."""
-        by_period = {l.period: l for l in self.lives}
-        others = self.find_others()
-        for line, columns, whose in self.log_texts():
-            if whose == OTHERS_PERIOD:
-                continue
-            if not line.dropped and others[whose][registers(columns)]:
-                others[whose][registers(columns)] -= 1
-                continue
-            yield line, columns, by_period.get(whose)
+                columns = line.text.split(',')
+                if not dropped and self.others[as_shared(columns)]:
+                    self.others[as_shared(columns)] -= 1
+                elif line.maxcnt != OTHERS_PERIOD:
+                    yield line, columns, by_period.get(line.maxcnt)
 
     def read_log(self):
         now, since = None, 0
@@ -354,8 +333,9 @@ class Soak(guest.Guest):
         return n
 
 
-def registers(columns):
-    return ','.join(columns[4:10])
+def as_shared(columns):
+    """How soak_load.c writes a sample. Samples of a loop can have the same registers but for the control register's counter."""
+    return ','.join(columns[:1] + columns[3:10])
 
 
 def within(got, want):

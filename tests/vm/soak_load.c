@@ -4,7 +4,7 @@
 // soak_load churn DIR MS STOP: a cgroup made below DIR every MS, with a process that is busy in it
 //	and ends; each is removed when some others were made. Until the file STOP is there.
 // soak_load share SECONDS PERIOD FILE: another user of ibs_op: samples all CPUs, and appends to FILE
-//	what registers each of its samples had, as the rig's log writes them, then a line "lost N".
+//	the CPU and the registers of each of its samples, as the rig's log writes them, then a line "lost N".
 #define _GNU_SOURCE
 #include "busy.h"
 
@@ -90,17 +90,18 @@ static void ring_copy(const struct perf_event_mmap_page *ring, uint64_t at, void
 }
 
 /* Raw data are the caps and the registers CTL RIP DATA DATA2 DATA3 LINAD PHYSAD ... */
-static void print_sample(FILE *f, const char *raw)
+static void print_sample(FILE *f, int cpu, const char *raw)
 {
 	uint64_t reg[7];
 
 	memcpy(reg, raw + 4, sizeof(reg));
-	for (int i = 1; i < 7; i++)
-		fprintf(f, "%s0x%llx", i > 1 ? "," : "", (unsigned long long)reg[i]);
+	fprintf(f, "%d", cpu);
+	for (int i = 0; i < 7; i++)
+		fprintf(f, ",0x%llx", (unsigned long long)reg[i]);
 	fputc('\n', f);
 }
 
-static void drain(FILE *f, const struct event *e, uint64_t *lost)
+static void drain(FILE *f, int cpu, const struct event *e, uint64_t *lost)
 {
 	uint64_t head = __atomic_load_n(&e->ring->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = e->ring->data_tail;
@@ -115,7 +116,7 @@ static void drain(FILE *f, const struct event *e, uint64_t *lost)
 		if (rec.h.size < sizeof(rec.bytes))
 			ring_copy(e->ring, tail, &rec, rec.h.size);
 		if (rec.h.type == PERF_RECORD_SAMPLE)
-			print_sample(f, rec.bytes + sizeof(rec.h) + 4);
+			print_sample(f, cpu, rec.bytes + sizeof(rec.h) + 4);
 		else if (rec.h.type == PERF_RECORD_LOST)
 			*lost += *(uint64_t *)(rec.bytes + sizeof(rec.h) + 8);
 		tail += rec.h.size;
@@ -158,13 +159,13 @@ static int share_pmu(double seconds, uint64_t period, const char *file)
 		usleep(50000);
 		for (int cpu = 0; cpu < n; cpu++)
 			if (ev[cpu].fd >= 0)
-				drain(f, &ev[cpu], &lost);
+				drain(f, cpu, &ev[cpu], &lost);
 	}
 	for (int cpu = 0; cpu < n; cpu++) {
 		if (ev[cpu].fd < 0)
 			continue;
 		ioctl(ev[cpu].fd, PERF_EVENT_IOC_DISABLE, 0);
-		drain(f, &ev[cpu], &lost);
+		drain(f, cpu, &ev[cpu], &lost);
 	}
 	fprintf(f, "lost %llu\n", (unsigned long long)lost);
 	return fclose(f) ? perror(file), 1 : 0;
