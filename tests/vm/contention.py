@@ -75,7 +75,8 @@ def neighbours(g, seed, quiet, coupled, needed=True):
     """Run the cast and judge it for so many seconds; needed: the pair must be named in these."""
     name, period = 'neighbours-%d' % seed, g.new_period(300000)
     start_all(g, seed, quiet, CAST)
-    g.do('run %s ibscope neighbours --own -c %d --duration %d --json; kill $ALL' % (name, period, quiet + coupled))
+    g.do('RUN_S=%d run %s ibscope neighbours --own -c %d --duration %d --json; kill $ALL' % (
+        quiet + coupled + 30, name, period, quiet + coupled))
     g.check('neighbours: the container that slows another, seed %d' % seed, check_neighbours, g, name, period, needed)
 
 
@@ -144,8 +145,8 @@ def check_diff(g, name):
 
 
 def scenarios(g):
-    """In vmtest.py."""
-    neighbours(g, 1, 4, 36)
+    """In vmtest.py. Of 22 runs, idle and at loads of 10, 21 named the pair 18 to 28 s after its first burst, one after 38 s."""
+    neighbours(g, 1, 4, 66)
     diffs(g, ['nothing', 'both'])
 
 

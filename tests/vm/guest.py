@@ -45,10 +45,10 @@ start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are
     eval "P_$1=$p T_$1=$t C_$1=$(stat -c %i $cg$2)"
     echo "$1 $p $t $2 ${4:-work} ${5:-0}" >> $O/workers
 }
-run() {     # NAME COMMAND...
+run() {     # NAME COMMAND..., for at most RUN_S seconds
     n=$1; shift
     [ $1 != ibscope ] || [ ! -x /usr/bin/work ] || set -- work -quiet $O/$n.err "$@"
-    timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err
+    timeout -s KILL ${RUN_S:-60} "$@" > $O/$n.out 2> $O/$n.err
     echo $? > $O/$n.rc
 }
 quiet() { printf "\\$1" 1<> /tmp/quiet; }      # 1: workers sleep, 0: they work
