@@ -326,6 +326,13 @@ class C2c(unittest.TestCase):
             self.assertRegex(text, rf'^{lines} falsely shared line')
             self.assertEqual(len(re.findall(r'(?m)^0x\w+ +false ', text)), 2, text)
             self.assertEqual(len(re.findall(r'(?m)^0x\w+: move', text)), lines, text)
+        # if no other is shared, it is one where it has a twentieth of all miss cycles: 4 of 80, 4 of 81 loads that missed
+        for misses, told in (76, True), (77, False):
+            text = self.c2c(self.make('alone', '8', str(misses))).stdout
+            self.assertTrue(text.startswith('1 falsely shared line: ' if told else
+                            f'No falsely or truly shared line in {misses + 8} samples, but for 1 with fewer than 20.\n'), text)
+            self.assertRegex(text, r'(?m)^0x\w+ +false ')
+            self.assertEqual(len(re.findall(r'(?m)^0x\w+: move', text)), told, text)
 
     def test_one_line(self):
         for address in ('0x100000000', '10000003f', '0x7f0000000008'):

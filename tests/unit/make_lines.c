@@ -7,6 +7,7 @@
  * four open requests, else no number of them; with "late", those from another complex also wait for older ops.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE few SAMPLES: line 0 of `known`, and line 1 shared falsely, with so many samples.
+ * make_lines FILE alone SAMPLES MISSES: line 1 as in `few`, beside so many loads of one thread from DRAM.
  * make_lines FILE many SAMPLES: as many lines as there may be.
  * make_lines FILE numa SAMPLES SEED: random accesses to the memory of three nodes, and of none.
  */
@@ -197,14 +198,26 @@ static void known(void)
 	}
 }
 
+static void share(__u64 n)
+{
+	for (__u64 i = 0; i < n / 2; i++)
+		count(1, i % 2 * 8, 100 + i % 2, i % 2 * 8, NEAR, take_lock);
+}
+
 static void few(__u64 n)
 {
 	for (unsigned int i = 0; i < 50; i++) {
 		count(0, 0, 100, 0, NEAR, count_requests);
 		count(0, 8, 101, 8, NEAR, count_errors);
 	}
-	for (__u64 i = 0; i < n / 2; i++)
-		count(1, i % 2 * 8, 100 + i % 2, i % 2 * 8, NEAR, take_lock);
+	share(n);
+}
+
+static void alone(__u64 n, __u64 misses)
+{
+	for (__u64 i = 0; i < misses; i++)
+		read_it(0, 0, 100, 0, DRAM);
+	share(n);
 }
 
 /* --- random ones --- */
@@ -334,6 +347,7 @@ int main(int argc, char **argv)
 	struct recording_opts opts = { .info = &info, .compress = true };
 	bool random = argc == 5 && !strcmp(argv[2], "random");
 	bool nodes = argc == 5 && !strcmp(argv[2], "numa");
+	bool lonely = argc == 5 && !strcmp(argv[2], "alone");
 	struct ledger ledger = { 0 };
 	struct err err = { "" };
 	int ret = 0;
@@ -343,7 +357,7 @@ int main(int argc, char **argv)
 	if (random)
 		cpu = cpus[strtoull(argv[4], NULL, 0) % 4];
 	/* an event or a selection that the file says it was recorded with; or a processor */
-	if (random || nodes || !strcmp(argv[2], "many") || !strcmp(argv[2], "few"))
+	if (random || nodes || lonely || !strcmp(argv[2], "many") || !strcmp(argv[2], "few"))
 		argc = 3;
 	has_late = argc > 4 && !strcmp(argv[4], "late");
 	has_open = has_late || (argc > 4 && !strcmp(argv[4], "open"));
@@ -388,6 +402,8 @@ int main(int argc, char **argv)
 		random_accesses(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	else if (nodes)
 		numa(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
+	else if (lonely)
+		alone(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	else if (!strcmp(argv[2], "many"))
 		many_lines(strtoull(argv[3], NULL, 0));
 	else if (!strcmp(argv[2], "few"))

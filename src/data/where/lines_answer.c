@@ -9,6 +9,7 @@
 #include <math.h>
 
 #define FIELDS_MAX 3
+#define DEAR	   0.05 /* of all miss cycles */
 
 enum { FALSELY, TRULY, KINDS };
 
@@ -107,34 +108,49 @@ static void put_kind(FILE *f, struct line_rows *rows, const struct sharing *g, c
 
 bool line_rows_tells(const struct line_rows *rows, const struct line *l)
 {
-	return l->verdict >= LINE_VERDICT_FALSE && (l->samples >= TABLE_FEW || !rows->enough);
+	return l->verdict >= LINE_VERDICT_FALSE && (l->samples >= TABLE_FEW || rows->tells_few);
 }
 
-/* Do the sentences leave out lines of a handful of samples? */
-static void find_enough(struct line_rows *rows)
+static double all_cycles(const struct lines *lines)
+{
+	return (double)lines->total.cycles + lines->trimmed_cycles;
+}
+
+/* Do sentences have lines of a handful of samples, too? */
+static void find_few(struct line_rows *rows)
 {
 	const struct lines *lines = rows->lines;
+	double cost = 0;
 
-	for (size_t i = 0; i < lines->n && !rows->enough; i++)
-		rows->enough = line_rows_tells(rows, &lines->line[i]) &&
-			       lines->line[i].samples >= TABLE_FEW;
+	rows->tells_few = false;
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct line *l = &lines->line[i];
+
+		if (line_rows_tells(rows, l))
+			return;
+		if (l->verdict >= LINE_VERDICT_FALSE)
+			cost += cost_of(lines, l);
+	}
+	rows->tells_few = cost >= DEAR * all_cycles(lines);
 }
 
 void line_rows_answer(FILE *f, struct line_rows *rows)
 {
 	const struct lines *lines = rows->lines;
 	struct sharing kind[KINDS] = { { 0 } };
-	size_t unproved = 0;
+	size_t unproved = 0, few = 0;
 	char samples[32];
 
-	find_enough(rows);
+	find_few(rows);
 	for (size_t i = 0; i < lines->n; i++) {
 		const struct line *l = &lines->line[i];
 		struct sharing *g = &kind[l->verdict == LINE_VERDICT_TRUE ? TRULY : FALSELY];
 
 		unproved += is_unproved(l);
-		if (!line_rows_tells(rows, l))
+		if (!line_rows_tells(rows, l)) {
+			few += l->verdict >= LINE_VERDICT_FALSE;
 			continue;
+		}
 		if (!g->n++ || cost_of(lines, l) > cost_of(lines, g->first))
 			g->first = l;
 		g->cost += cost_of(lines, l);
@@ -143,8 +159,10 @@ void line_rows_answer(FILE *f, struct line_rows *rows)
 	put_kind(f, rows, &kind[TRULY], line_verdict_how(LINE_VERDICT_TRUE));
 	if (!kind[FALSELY].n && !kind[TRULY].n && lines->total.stores) {
 		screen_count(rows->p->screen, lines->total.samples, samples, sizeof(samples));
-		fprintf(f, "%s shared line in %s samples", unproved ? "No falsely or truly" : "No",
-			samples);
+		fprintf(f, "%s shared line in %s samples",
+			unproved || few ? "No falsely or truly" : "No", samples);
+		if (few)
+			fprintf(f, ", but for %s with fewer than %d", TEXT_COUNT(few), TABLE_FEW);
 		if (unproved)
 			fprintf(f, "; %s shared without HITM", TEXT_COUNT(unproved));
 		fputs(".\n", f);
@@ -183,12 +201,12 @@ bool lines_hottest(const struct lines_print *p, const struct lines *lines, doubl
 {
 	struct line_rows rows = line_rows_new(p, lines, 0);
 	const bool hitm = lines->total.hitm_cycles;
-	const double cycles = (double)lines->total.cycles + lines->trimmed_cycles;
+	const double cycles = all_cycles(lines);
 	const double all = hitm ? (double)lines->total.hitm_cycles + lines->trimmed_hitm : cycles;
 	const struct line *best = NULL;
 	char address[LINE_ADDRESS];
 
-	find_enough(&rows);
+	find_few(&rows);
 	for (size_t i = 0; i < lines->n; i++)
 		if (line_rows_tells(&rows, &lines->line[i]) &&
 		    (!best || cost_of(lines, &lines->line[i]) > cost_of(lines, best)))

@@ -26,8 +26,8 @@ struct line_rows {
 	unsigned int whole; /* 1 << bits of keys that are cut only after the others */
 	struct line_row *row;
 	bool for_people;
-	bool enough;  /* a shared line has TABLE_FEW samples; set by line_rows_answer() */
-	bool by_comm; /* thread names take the place of containers */
+	bool tells_few; /* sentences have lines of fewer than TABLE_FEW samples; set by line_rows_answer() */
+	bool by_comm;		  /* thread names take the place of containers */
 	size_t n, n_rest, hidden; /* hidden ones are in the rest, too */
 	struct line rest;
 	struct line total;
@@ -59,7 +59,7 @@ void line_rows_next_function(FILE *f, struct line_rows *rows, const struct line 
 void line_rows_put_line(struct json_writer *w, struct line_rows *rows, const struct line_row *r);
 /*
  * Does the line have a part in sentences about sharing? One of a handful of samples (TABLE_FEW) has
- * none if others have more.
+ * none if others have more, or if all of them cost little.
  */
 bool line_rows_tells(const struct line_rows *rows, const struct line *l);
 /* Sentences: what is shared, and what it costs. */
