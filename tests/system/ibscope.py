@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of the program share: running it, cgroups, busy processes."""
+import atexit
 import ctypes
 import fcntl
+import functools
 import json
 import os
 import signal
@@ -83,6 +85,14 @@ def cgroup2_mount():
         if right.split()[0] == 'cgroup2':
             return left.split()[4]
     return None
+
+
+@functools.cache
+def populate_cgroup2():
+    """Until the end of this process. Where v1 is mounted, too, a collector chooses the first hierarchy that has cgroups
+    when it starts: let that be v2, in which tests make theirs later."""
+    if cgroup2_mount() and os.geteuid() == 0:
+        atexit.register(Cgroup(f'/ibscope-tests-{os.getpid()}').remove)
 
 
 def limited_cgroup(name, controller, v1, v2):
@@ -211,6 +221,7 @@ class Collector:
 
     def __init__(self, pin_dir, *args, under=()):
         """@under: a command that runs it, such as setpriv"""
+        populate_cgroup2()
         self.err = log_file()
         # a machine that is not ours alone may take its time in the middle of a program
         self.p = subprocess.Popen([*under, IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],

@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, memory_cgroup, read_log, run, until
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, log_file, memory_cgroup, populate_cgroup2, read_log, run, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
@@ -36,6 +36,7 @@ class Program:
     """One that says on stderr when it is ready."""
 
     def __init__(self, argv, ready, **kw):
+        populate_cgroup2()
         self.err = log_file()
         self.p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err, **kw)
         end = time.time() + 60

@@ -261,7 +261,9 @@ class Serve(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr, c.stop()), (0, '', 0))
         self.assertGreater(snapshot()['ledger']['seen'], seen)
         self.assertEqual(os.path.exists(CONTROL), False)
-        self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim').stop(signal.SIGKILL)
+        c = self.collector('-e', 'ibs_op//,ibs_fetch//', '--source', 'sim')
+        self.grows()    # then its pins have its control socket, which it says that it samples before
+        c.stop(signal.SIGKILL)
         p = ctl('unpin')
         self.assertEqual((p.returncode, p.stderr, os.path.exists(DIR)), (0, '', False))
         self.assertEqual(os.listdir(os.path.dirname(CONTROL)), [])

@@ -15,6 +15,8 @@ P_FAR = 0.42 * 0.988 * 0.28 * 0.55 * 0.28
 PLAN = '--plan hw,sched,driver '
 # Time passes for the emulation while the host is late, in NMIs too: what a tag stands for varies.
 LATE = 0.15
+# A busy host may stop a vCPU for so long between switching an event and its counters on: 54 of 36,562 tags were seen so.
+LATE_NS = 5e6
 
 
 def need_nodes(guest, accepted, series):
@@ -312,6 +314,12 @@ def uses(accepted, bit, want):
     return ''
 
 
+def rest_of(guest, period, tags):
+    """Tags in the time of an event in which its counters may rest: at both ends, and for microseconds whenever the kernel
+    schedules events, as around NMIs."""
+    return guest.smp * (1 + LATE_NS / period) + tags / 1000
+
+
 def check_estimate(guest, name, p=None, limit=LATE):
     line, = map(json.loads, guest.stdout(name).splitlines())
     total, kept = guest.total(line['period']), line['ledger']['aggregated']
@@ -320,8 +328,7 @@ def check_estimate(guest, name, p=None, limit=LATE):
     need(total.tagged > total.retired > total.filtered > 0, 'the hardware counted %s' % (total,))
     need(abs(ops / kept / want - 1) < limit, 'a sample stands for %.0f ops; counted: %.0f' % (ops / kept, want))
     dropped = line['ledger']['dropped_by_hardware']
-    # counters rest for microseconds whenever the kernel schedules events, as around NMIs
-    need(abs(dropped - total.filtered) <= guest.smp + total.filtered / 1000, '%d dropped; counted: %s' % (dropped, total))
+    need(abs(dropped - total.filtered) <= rest_of(guest, line['period'], total.filtered), '%d dropped; counted: %s' % (dropped, total))
     said = '%d samples, %.0f ops each (counted: %.0f); %d dropped' % (kept, ops / kept, want, dropped)
     if p:
         error = ops / (total.ops * p) - 1
@@ -334,8 +341,7 @@ def check_estimate(guest, name, p=None, limit=LATE):
 def check_undelivered(guest, name):
     line, = map(json.loads, guest.stdout(name).splitlines())
     valid, ledger = guest.total(line['period']).valid, line['ledger']
-    # counters rest for microseconds whenever the kernel schedules events, as around NMIs
-    need(abs(ledger['tagged_undelivered'] - (valid - ledger['seen'])) <= guest.smp + valid / 1000,
+    need(abs(ledger['tagged_undelivered'] - (valid - ledger['seen'])) <= rest_of(guest, line['period'], valid),
          '%d interrupted: %s' % (valid, ledger))
     return '%d interrupted, %d seen, %d not delivered' % (valid, ledger['seen'], ledger['tagged_undelivered'])
 

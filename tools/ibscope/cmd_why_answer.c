@@ -139,6 +139,20 @@ static const struct advice {
 	{ "l3", COMPARE_COST, "The L3 answers more slowly when others on the same L3 use it." },
 };
 
+int why_too_few(struct err *err, const char *whose, const struct compare_result *r,
+		const char *remedy)
+{
+	const struct compare_side_sum *a = &r->side[COMPARE_A], *b = &r->side[COMPARE_B];
+
+	return err_set(err, -ENODATA,
+		       "%s: too few samples to compare: at least %d with a latency are needed "
+		       "before and now, in %d seconds or more; %.0f of %llu before (%u s) and %.0f "
+		       "of %llu "
+		       "now (%u s) count, as ones of equal weights; %s",
+		       whose, COMPARE_MIN, COMPARE_FEW, a->effective, a->valid, a->blocks,
+		       b->effective, b->valid, b->blocks, remedy);
+}
+
 const struct compare_term *why_worst(const struct compare_result *r)
 {
 	for (size_t i = 0; i < r->n_findings; i++)

@@ -130,10 +130,7 @@ static int compare(struct of_file *f, struct diff *d, struct compare_result *r, 
 	ret = ret ?: diff_check(d, err) ?: compare_finish(d->compare, r, err);
 	if (ret != -ENODATA || !d->compare)
 		return ret;
-	return err_set(err, ret,
-		       "%s: too few samples to compare: at least %d with a latency are needed "
-		       "before and now; record longer, or with a shorter period (-c)",
-		       f->of->file, COMPARE_MIN);
+	return why_too_few(err, f->of->file, r, "record longer, or with a shorter period (-c)");
 }
 
 static const char *worst_cause(const struct of_file *f)

@@ -262,12 +262,9 @@ static int finish_comparing(struct why *w, struct err *err)
 
 	if (ret != -ENODATA)
 		return ret;
-	return err_set(
-		err, ret,
-		"%s: too few samples to compare: at least %d with a latency are needed before "
-		"and now; use a longer --duration, or a shorter period (`ibscope ctl set "
-		"period=N`)",
-		text_of(w, w->name), COMPARE_MIN);
+	return why_too_few(
+		err, text_of(w, w->name), &w->result,
+		"use a longer --duration, or a shorter period (`ibscope ctl set period=N`)");
 }
 
 /* --- neighbours --- */

@@ -136,6 +136,7 @@ struct compare_factor {
 struct compare_result {
 	struct compare_side_sum {
 		__u64 samples, valid;
+		double effective; /* samples with a latency of equal weights that say as much */
 		double base, y;
 		double seconds; /* from the first to the last sample; 0: unknown */
 		unsigned int blocks;

@@ -452,12 +452,12 @@ static double base_of(const struct compare_stream *s)
 	return base;
 }
 
-static int check(const struct compare *c, struct err *err)
+static int check(const struct compare *c, const struct compare_result *out, struct err *err)
 {
 	static const char *const name[] = { "A", "B" };
 
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
-		const __u64 effective = llround(compare_effective(&c->side[s]));
+		const __u64 effective = llround(out->side[s].effective);
 
 		if (effective >= COMPARE_MIN && c->side[s].n < COMPARE_FEW)
 			return err_set(
@@ -490,9 +490,17 @@ int compare_finish(struct compare *c, struct compare_result *out, struct err *er
 	int ret;
 
 	*out = (struct compare_result){};
-	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
 		compare_finish_side(c, s);
-	ret = check(c, err);
+		out->side[s] = (struct compare_side_sum){
+			.samples = c->side[s].samples,
+			.valid = c->side[s].valid,
+			.effective = compare_effective(&c->side[s]),
+			.seconds = c->side[s].seconds,
+			.blocks = c->side[s].n,
+		};
+	}
+	ret = check(c, out, err);
 	if (ret)
 		return ret;
 	compare_draw_all(c, &d);
@@ -502,14 +510,12 @@ int compare_finish(struct compare *c, struct compare_result *out, struct err *er
 	for (size_t i = 0; i < out->n_terms; i++)
 		out->change.change += out->term[i].change.change;
 	for (unsigned int s = 0; s < COMPARE_SIDES; s++) {
-		const struct compare_stream *side = &c->side[s];
 		double cycles = 0;
 
 		for (unsigned int k = 0; k < c->causes.n; k++)
 			cycles += sums.cause[s][k].cycles;
-		out->side[s] = (struct compare_side_sum){ side->samples, side->valid,
-							  sums.base[s],	 cycles / sums.base[s],
-							  side->seconds, side->n };
+		out->side[s].base = sums.base[s];
+		out->side[s].y = cycles / sums.base[s];
 	}
 	intervals(&m);
 	compare_quantiles(c, out);
