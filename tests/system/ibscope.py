@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of the program share: running it, cgroups, busy processes."""
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -62,6 +63,15 @@ def until(what, seconds=60):
         time.sleep(pause)
         pause = min(pause * 1.3, 0.4)
     return found
+
+
+def open_files(pid):
+    """What a process has open, as links in /proc have it; without what it closes meanwhile."""
+    files = []
+    for fd in os.listdir(f'/proc/{pid}/fd'):
+        with contextlib.suppress(FileNotFoundError):
+            files.append(os.readlink(f'/proc/{pid}/fd/{fd}'))
+    return files
 
 
 def cpu_seconds(pid, children=False):

@@ -408,8 +408,7 @@ class Top(unittest.TestCase):
         self.assertIn(f'collector {c.p.pid}', screen)
         self.assertIn('SIMULATED', screen)
         child, = children(t.p.pid)
-        fds = [os.readlink(f'/proc/{child}/fd/{fd}') for fd in os.listdir(f'/proc/{child}/fd')]
-        self.assertFalse([fd for fd in fds if 'perf_event' in fd or 'bpf-prog' in fd])
+        self.assertFalse([fd for fd in ibscope.open_files(child) if 'perf_event' in fd or 'bpf-prog' in fd])
         c.stop()
         t.until('the collector is not running')
         t.keys('q')

@@ -24,10 +24,6 @@ def why(*args, env=None, **kw):
                             env={**os.environ, 'LC_ALL': 'C.UTF-8', 'COLUMNS': '80', **(env or {})}, **kw)
 
 
-def takes_signals(pid):
-    return any('signalfd' in os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd'))
-
-
 def end(p):
     out, err = p.communicate(timeout=60)
     return p.returncode, out, err
@@ -108,13 +104,20 @@ class Story(unittest.TestCase):
         """An interrupt ends the time early; the end of the collector is said."""
         d = self.story('slower')
         p = why('--pin-dir', d, '--duration', '1h', FIRST)
-        until(lambda: takes_signals(p.pid))
+        until(lambda: any('signalfd' in f for f in ibscope.open_files(p.pid)))
         began = time.monotonic()
         time.sleep(14)      # it is to have compared so many seconds
         p.send_signal(signal.SIGINT)
         code, out, err = end(p)
         self.assertEqual((code, err), (0, ''))
         self.assertTrue(10 < int(re.search(r'Now: (\d+) s, ', out)[1]) <= time.monotonic() - began + 1, out)
+        p = why('--pin-dir', d, '--duration', '1h', FIRST)
+        until(lambda: any('signalfd' in f for f in ibscope.open_files(p.pid)))
+        time.sleep(3)
+        p.send_signal(signal.SIGINT)
+        code, out, err = end(p)
+        self.assertEqual((code, out), (1, ''))
+        self.assertRegex(err, r'too few moments: at least 8 are needed before and now, and there are \d+ and [1-7]; use a longer --duration')
         # it meets the signal when it begins to read signals
         p = why('--pin-dir', d, '--duration', '1h', FIRST,
                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}))

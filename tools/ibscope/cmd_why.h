@@ -94,7 +94,7 @@ void why_places_put_json(void *places, struct json_writer *w);
 bool why_places_line(const struct why_places *p);
 bool why_places_remote(const struct why_places *p);
 
-/* Say in @err that compare_finish() found too few samples of @whose, and what helps. */
+/* compare_finish() gave -ENODATA and @err: say how many samples of @whose are too few, and what helps. Return: -ENODATA */
 int why_too_few(struct err *err, const char *whose, const struct compare_result *r,
 		const char *remedy);
 

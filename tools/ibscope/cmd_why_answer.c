@@ -143,14 +143,23 @@ int why_too_few(struct err *err, const char *whose, const struct compare_result 
 		const char *remedy)
 {
 	const struct compare_side_sum *a = &r->side[COMPARE_A], *b = &r->side[COMPARE_B];
+	const bool enough = llround(fmin(a->effective, b->effective)) >= COMPARE_MIN;
+	char weighted[64] = "";
 
+	if (enough && a->blocks >= COMPARE_FEW && b->blocks >= COMPARE_FEW)
+		return err_prefix(err, "%s", whose), -ENODATA; /* for another reason */
+	if (enough)
+		return err_set(err, -ENODATA,
+			       "%s: the samples to compare are of too few moments: at least %d are "
+			       "needed before and now, and there are %u and %u; %s",
+			       whose, COMPARE_FEW, a->blocks, b->blocks, remedy);
+	if (a->effective < a->valid || b->effective < b->valid)
+		snprintf(weighted, sizeof(weighted), ", which say as much as %.0f and %.0f alike",
+			 a->effective, b->effective);
 	return err_set(err, -ENODATA,
 		       "%s: too few samples to compare: at least %d with a latency are needed "
-		       "before and now, in %d seconds or more; %.0f of %llu before (%u s) and %.0f "
-		       "of %llu "
-		       "now (%u s) count, as ones of equal weights; %s",
-		       whose, COMPARE_MIN, COMPARE_FEW, a->effective, a->valid, a->blocks,
-		       b->effective, b->valid, b->blocks, remedy);
+		       "before and now, and there are %llu and %llu%s; %s",
+		       whose, COMPARE_MIN, a->valid, b->valid, weighted, remedy);
 }
 
 const struct compare_term *why_worst(const struct compare_result *r)

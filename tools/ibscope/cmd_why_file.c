@@ -127,10 +127,13 @@ static int compare(struct of_file *f, struct diff *d, struct compare_result *r, 
 		if (ret != -EAGAIN || d->per == DIFF_PER_ACCESS)
 			break;
 	}
-	ret = ret ?: diff_check(d, err) ?: compare_finish(d->compare, r, err);
-	if (ret != -ENODATA || !d->compare)
+	ret = ret ?: diff_check(d, err);
+	if (ret)
 		return ret;
-	return why_too_few(err, f->of->file, r, "record longer, or with a shorter period (-c)");
+	ret = compare_finish(d->compare, r, err);
+	return ret != -ENODATA ? ret
+			       : why_too_few(err, f->of->file, r,
+					     "record longer, or with a shorter period (-c)");
 }
 
 static const char *worst_cause(const struct of_file *f)
