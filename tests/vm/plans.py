@@ -238,8 +238,9 @@ def check_moved(guest, period):
     got = Hist(guest.stdout('moved'))
     of = {s['labels']['cpu']: s['samples'] for s in got.lines[0]['series'] if s['labels']['cgroup'] == '/m'}
     need(min(of.get(cpu, 0) for cpu in '23') > 50, 'samples of /m by CPU: %s' % of)
-    others = sum(s.vcpu < 2 for s in guest.samples(period)[0])  # where it was until it was pinned
-    need(others < 30, '%d interrupts on other CPUs' % others)
+    # where it was until it was pinned: 3 to 10, 31 beside other load; on CPUs that are not its own thousands would be
+    others = sum(s.vcpu < 2 for s in guest.samples(period)[0])
+    need(others < 0.1 * (of['2'] + of['3']), '%d interrupts on other CPUs, %s' % (others, of))
     return 'samples by CPU: %s' % of
 
 
