@@ -596,7 +596,7 @@ static void test_more_rows(void **state)
 	json_decref(j);
 }
 
-/* Time in which samples were counted is no gap, even if the collector has ended when the history is read. */
+/* Seconds with samples are not shown as missing, even if the collector has ended when the history is read. */
 static void test_last_words(void **state)
 {
 	json_t *j;

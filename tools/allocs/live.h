@@ -11,7 +11,8 @@
 
 /*
  * How many noted addresses are in each piece of memory, and in those that are a multiple of 1 MiB away: with most addresses to
- * be freed there is none. The index is no hash, so that addresses near each other have counts in the same cache line.
+ * be freed there is none. The index is the address itself: hashed, neighbouring addresses would have their counts in different
+ * cache lines.
  */
 extern uint32_t live_pieces[1u << LIVE_BITS];
 
