@@ -26,4 +26,15 @@ static inline double now_s(void)
 	return clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
+/*
+ * When what was due at @due_s, every @period_s, and ran until @now_s, is due again: as often as the
+ * period says, but half a period or more from now, so that a late run leaves the next one some time.
+ */
+static inline double due_again_s(double due_s, double period_s, double now_s)
+{
+	const double next = due_s + period_s, least = now_s + period_s / 2;
+
+	return next > least ? next : least;
+}
+
 #endif

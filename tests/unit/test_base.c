@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The map, the numbers of strings, growing arrays and the heap, each against a plain model. */
+/*
+ * The map, the numbers of strings, growing arrays and the heap, each against a plain model; when
+ * a task is due again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/intern.h"
 #include "base/key_map.h"
@@ -248,6 +252,24 @@ static void test_words(void **unused)
 }
 
 /* What was written is there after each flush; it can be thrown away. */
+/* Runs that end up to two periods late, at random, leave the next one half a period. */
+static void test_due_again(void **unused)
+{
+	double due = 0, last = -1, now = 0;
+
+	(void)unused;
+	assert_float_equal(due_again_s(10, 2, 10.5), 12, 0);
+	assert_float_equal(due_again_s(10, 2, 11), 12, 0);
+	assert_float_equal(due_again_s(10, 2, 11.9), 12.9, 0);
+	assert_float_equal(due_again_s(10, 2, 17), 18, 0);
+	for (int i = 0; i < 10000; i++) {
+		now = (due > now ? due : now) + draw(200) / 100.;
+		assert_true(due - last >= 0.5);
+		last = now;
+		due = due_again_s(due, 1, now);
+	}
+}
+
 static void test_text_stream(void **unused)
 {
 	char *text = NULL;
@@ -282,11 +304,12 @@ static void test_text_stream(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_map),    cmocka_unit_test(test_map_put),
-		cmocka_unit_test(test_intern), cmocka_unit_test(test_key_map),
-		cmocka_unit_test(test_array),  cmocka_unit_test(test_array_zero),
-		cmocka_unit_test(test_heap),   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_count),  cmocka_unit_test(test_text_stream),
+		cmocka_unit_test(test_map),	  cmocka_unit_test(test_map_put),
+		cmocka_unit_test(test_intern),	  cmocka_unit_test(test_key_map),
+		cmocka_unit_test(test_array),	  cmocka_unit_test(test_array_zero),
+		cmocka_unit_test(test_heap),	  cmocka_unit_test(test_words),
+		cmocka_unit_test(test_count),	  cmocka_unit_test(test_text_stream),
+		cmocka_unit_test(test_due_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,8 +299,8 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 		ret = budget_step(c, err);
 	if (!ret && now_s() >= c->next_tick_s - EARLY_S) {
 		ret = tick(c, err);
-		/* never soon after a late one: in some milliseconds a busy container may have no sample */
-		c->next_tick_s = fmax(c->next_tick_s + TICK_S, now_s() + TICK_S / 2.);
+		/* in some milliseconds a container that is busy may have no sample */
+		c->next_tick_s = due_again_s(c->next_tick_s, TICK_S, now_s());
 	}
 	return ret;
 }
