@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`hist -- COMMAND`: what is measured, how long, and how it ends."""
+import fcntl
 import json
 import os
 import re
@@ -200,6 +201,29 @@ class HistCommand(unittest.TestCase):
             status, err = self.interrupted(signal.SIGTERM, ['sh', '-c', script], signal.SIGTERM)
             self.assertEqual(status, 128 + signal.SIGTERM)
             self.assertIn('does not exit on SIGTERM; it continues', err)
+
+    def test_second_signal_while_printing(self):
+        """The reader has stalled: the output ends, and the command gets the signal."""
+        with tempfile.TemporaryDirectory() as d, tempfile.TemporaryFile('w+') as err:
+            r, w = os.pipe()
+            self.addCleanup(os.close, r)
+            os.write(w, bytes(fcntl.fcntl(w, fcntl.F_GETPIPE_SZ)))
+            started, ended = d + '/started', d + '/ended'
+            p = subprocess.Popen([IBSCOPE, 'hist', '--json', '--source', 'sim', '--', 'sh', '-c',
+                                  f'trap "touch {ended}; exit" INT; touch {started}; while :; do sleep 0.1; done'], stdout=w, stderr=err)
+            os.close(w)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            until(lambda: os.path.exists(started))
+            p.send_signal(signal.SIGINT)
+            with open(f'/proc/{p.pid}/syscall') as call:
+                until(lambda: call.seek(0) or call.read().startswith('1 0x1 '))   # write() to the pipe
+            self.assertFalse(os.path.exists(ended))
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.wait(60), 1)
+            self.assertTrue(os.path.exists(ended))
+            err.seek(0)
+            self.assertIn('cannot write the output: Interrupted', err.read())
 
 
 if __name__ == '__main__':

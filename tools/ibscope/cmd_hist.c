@@ -114,12 +114,23 @@ static int parse_interval(struct hist *h, int argc, char **argv, struct err *err
 	return 0;
 }
 
-static volatile sig_atomic_t interrupted;
+static struct session_signals signals;
 
-static void interrupt(int sig)
+static void interrupt(int sig, siginfo_t *info, void *context)
 {
-	(void)sig;
-	interrupted = 1;
+	(void)context;
+	session_signal(&signals, sig, info->si_code > 0);
+}
+
+/* Return: as signals_open(). */
+static int catch_signals(struct err *err)
+{
+	/* no SA_RESTART: see allow_signals() */
+	const struct sigaction act = { .sa_sigaction = interrupt, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	return signals_open(false, err);
 }
 
 /*
@@ -221,7 +232,7 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	const struct session_intervals intervals = { .interval_s = h->interval_s,
 						     .count = h->count,
 						     .sigfd = sigfd,
-						     .interrupted = &interrupted,
+						     .signals = &signals,
 						     .print = end_interval,
 						     .arg = h };
 	int ret;
@@ -313,7 +324,6 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 			     printer ? printer->view : &h.view.opts),
 		{ "Intervals", own_options, printer ? 1 : ARRAY_SIZE(own_options) - !numa, &h },
 	};
-	const struct sigaction act = { .sa_handler = interrupt }; /* no SA_RESTART: see there */
 	struct err err = { "" };
 	int sigfd, ret;
 
@@ -348,9 +358,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		return ret;
 	}
 	/* before loading the programs, which takes a while: an early ^C gives an empty interval */
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
-	sigfd = signals_open(false, &err);
+	sigfd = catch_signals(&err);
 	ret = sigfd < 0 ? sigfd : h.html_path ? output_file_check(h.html_path, &err) : 0;
 	ret = ret ?: session_open(h.session, &h.sampling, &err);
 	if (!ret)
@@ -359,7 +367,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
-	ret = session_end(h.session, interrupted, ret);
+	ret = session_end(h.session, &signals, ret);
 	hist_close(&h);
 	return ret;
 }

@@ -295,13 +295,29 @@ void session_warn(struct session *s, unsigned int n, const struct snapshot *inte
 int session_command_fd(const struct session *s);
 bool session_command_ended(const struct session *s);
 
+/* --- signals: the first SIGINT or SIGTERM ends sampling, later ones are for the command --- */
+
+struct session_signals {
+	volatile sig_atomic_t n;	/* so far */
+	volatile sig_atomic_t last;	/* number of the last one, */
+	volatile sig_atomic_t terminal; /* which the terminal has sent to the command, too */
+};
+
+/* Count one. Async-signal-safe. */
+static inline void session_signal(struct session_signals *s, int sig, bool terminal)
+{
+	s->last = sig;
+	s->terminal = terminal;
+	s->n++;
+}
+
 /* --- intervals --- */
 
 struct session_intervals {
 	double interval_s; /* 0: one, until a signal comes or the command exits */
 	uint64_t count;	   /* 0: no limit */
-	int sigfd;	   /* readable when a signal ends the last interval, as does: */
-	const volatile sig_atomic_t *interrupted;
+	int sigfd;	   /* of signals_open(); those that a handler took are in: */
+	struct session_signals *signals;
 	/* The samples of an event in an interval, which ended at @now. Return: 0 or a negative errno with @err. */
 	int (*print)(void *arg, unsigned int event, struct snapshot *interval,
 		     const struct snapshot *now, struct err *err);
@@ -313,14 +329,14 @@ int session_run_intervals(struct session *s, const struct session_intervals *o, 
 
 /**
  * session_end() - wait for the command to exit
- * @interrupted: a SIGINT or SIGTERM has ended sampling, and is not pending
- * @ret:	 the result of sampling; a negative errno has been reported
+ * @signals: those that are not pending
+ * @ret:     the result of sampling; a negative errno has been reported
  *
  * The command belongs to the user: it runs to its end even if sampling has ended before. A second
  * SIGINT or SIGTERM is passed on to it, and it has two seconds to exit.
  *
  * Return: an exit status: ours if we failed, else the command's.
  */
-int session_end(struct session *s, bool interrupted, int ret);
+int session_end(struct session *s, struct session_signals *signals, int ret);
 
 #endif

@@ -76,44 +76,48 @@ bool session_command_ended(const struct session *s)
 	return s->command && command_ended(s->command);
 }
 
-/*
- * Wait for the command to exit. The first signal has only ended sampling, or is ignored if sampling
- * has ended; the second one is passed on. Return: 0, or the signal that the command ignores.
- */
-static int wait_for_command(struct session *s, bool interrupted)
+void session_take_signal(struct session_signals *signals, int sigfd)
 {
-	struct pollfd fds[] = { { .fd = session_command_fd(s), .events = POLLIN },
-				{ .fd = -1, .events = POLLIN } };
-	int left_ms = -1, last = 0;
 	struct signalfd_siginfo info;
 
-	fds[1].fd = signals_open(false, NULL);
+	if (read(sigfd, &info, sizeof(info)) == sizeof(info))
+		session_signal(signals, info.ssi_signo, info.ssi_code > 0);
+}
+
+/*
+ * Wait for the command to exit. The first signal has only ended sampling, or is ignored if sampling
+ * has ended; later ones are passed on. Return: 0, or the signal that the command ignores.
+ */
+static int wait_for_command(struct session *s, struct session_signals *signals)
+{
+	struct pollfd fds[] = { { .fd = session_command_fd(s), .events = POLLIN },
+				{ .fd = signals_open(false, NULL), .events = POLLIN } };
+	int left_ms = -1, last = 0, n = 1;
+
 	while (!command_ended(s->command) && left_ms) {
+		session_take_signal(signals, fds[1].fd);
+		if (signals->n > n) {
+			n = signals->n;
+			last = signals->last;
+			left_ms = END_MAX_MS;
+			command_pass_on(s->command, last, signals->terminal);
+		}
 		poll(fds, 2, TICK_MS);
 		left_ms -= left_ms > 0 ? TICK_MS : 0;
-		if (read(fds[1].fd, &info, sizeof(info)) != sizeof(info))
-			continue;
-		if (!interrupted) {
-			interrupted = true;
-			continue;
-		}
-		last = info.ssi_signo;
-		left_ms = END_MAX_MS;
-		command_pass_on(s->command, last, info.ssi_code > 0);
 	}
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);
 	return command_ended(s->command) ? 0 : last;
 }
 
-int session_end(struct session *s, bool interrupted, int ret)
+int session_end(struct session *s, struct session_signals *signals, int ret)
 {
 	int status, sig;
 
 	if (s->status)
 		return s->status;
 	if (s->command && s->command_runs) {
-		sig = wait_for_command(s, interrupted);
+		sig = wait_for_command(s, signals);
 		if (sig)
 			log_warn("the command does not exit on %s; it continues",
 				 sig == SIGINT ? "SIGINT" : "SIGTERM");

@@ -41,7 +41,9 @@ static int wait_until(struct session *s, const struct session_intervals *o, doub
 		double left = fmax(fmin(deadline, session_strata_due(s)) - now_s(), 0);
 
 		poll(fds, ARRAY_SIZE(fds), ceil(fmin(left, fmin(tick_s(s), follow)) * 1000));
-		if (fds[0].revents || *o->interrupted)
+		if (fds[0].revents)
+			session_take_signal(o->signals, o->sigfd);
+		if (o->signals->n)
 			return 1;
 		if (session_command_ended(s))
 			return 1;

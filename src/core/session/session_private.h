@@ -100,6 +100,9 @@ static inline struct running *running(struct session *s, const struct session_ev
 	return &s->running[e - s->setup->event];
 }
 
+/* Count a signal that is pending, at once: as long as it is, a second one is lost. */
+void session_take_signal(struct session_signals *signals, int sigfd);
+
 /* Create the process for the command, before any cgroup is read. */
 int session_prepare_command(struct session *s, struct err *err);
 /* Select the command, if nothing else is selected. */

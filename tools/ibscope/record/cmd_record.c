@@ -544,7 +544,7 @@ static int sample(struct record *r, struct err *err)
 	r->meeting = NULL;
 	if (ret)
 		log_error("%s", err->text);
-	ret = session_end(r->session, interrupted, ret);
+	ret = session_end(r->session, &(struct session_signals){ .n = interrupted }, ret);
 	record_rank_end(r);
 	return ret;
 }
