@@ -25,6 +25,12 @@ CAT = os.path.join(ibscope.SAN, 'tests/unit/trace_cat')
 SIM = ('--source', 'sim', '--sim-ops', 'random')    # as many loads whatever runs
 SIM_CAPS = 0xbff
 USER = 2**64 - 512  # PERF_CONTEXT_USER
+# While each CPU is busy for this CPU time: a busy host may stop all for longer than a duration.
+SPIN = '%s -ISc "import time\nwhile time.process_time() < %%g: pass"' % sys.executable
+
+
+def while_busy(cpu_s):
+    return ['-a', '--', 'sh', '-c', ''.join(f'taskset -c {cpu} {SPIN % cpu_s} & ' for cpu in CPUS) + 'wait']
 
 
 class Recorded:
@@ -180,7 +186,7 @@ class Record(unittest.TestCase):
         """The same simulated samples in both kinds of record."""
         fields = {}
         for kind in (), ('--raw',):
-            self.record('-c', '200000', '--duration', '0.5', '-o', 'x', *kind)
+            self.record('-c', '200000', '-o', 'x', *kind, *while_busy(0.2))
             got = Recorded(self.path('x'))
             fields[kind] = collections.defaultdict(list)
             for s in got.of('sample'):
@@ -193,7 +199,7 @@ class Record(unittest.TestCase):
 
     @clock.every(20000)
     def test_order(self):
-        self.record('-c', '20000', '--duration', '0.4')
+        self.record('-c', '20000', *while_busy(0.2))
         times = [s['time'] for s in Recorded(self.path('ibscope.data')).of('sample')]
         self.assertEqual(times, sorted(times))
 
@@ -299,7 +305,7 @@ class Record(unittest.TestCase):
         self.assertGreater(sum(len(s['stack']) > 1 for s in its), 0.9 * len(its))
 
     def test_json(self):
-        p = self.record('--json', '--duration', '0.5', '-c', '500000')
+        p = self.record('--json', '-c', '500000', *while_busy(0.2))
         lines = [json.loads(x) for x in p.stdout.splitlines()]
         self.assertEqual(len(lines), ledger(p.stderr)['forwarded'])
         self.assertGreater(len(lines), 100)
@@ -312,7 +318,7 @@ class Record(unittest.TestCase):
         """Both in one recording, in the order of time, each with its ledger; a fetch is what the model says."""
         for kind in (), ('--raw', '-g'):
             p = self.record('-e', 'ibs_op//', '-e', 'ibs_fetch//', '-c', '200000,100000', '--seed', '5',
-                            '--duration', '0.5', *kind)
+                            *kind, *while_busy(0.2))
             got = Recorded(self.path('ibscope.data'))
             self.assertEqual((got.end['whole'], got.end['residual']), (1, 0))
             times = [e['time'] for e in got.events if e['kind'] in ('sample', 'fetch')]
@@ -334,13 +340,13 @@ class Record(unittest.TestCase):
 
     @clock.every(50000)
     def test_fetch_csv(self):
-        p = self.record('-e', 'ibs_fetch//', '-c', '50000', '--csv', '--duration', '0.3', '--filter', 'fetch == l3-miss')
+        p = self.record('-e', 'ibs_fetch//', '-c', '50000', '--csv', '--filter', 'fetch == l3-miss', *while_busy(0.2))
         rows = list(csv.DictReader(io.StringIO(p.stdout)))
         self.assertEqual(len(rows), ledger(p.stderr)['forwarded'])
         self.assertEqual({(r['type'], r['fetch_l3_miss']) for r in rows}, {('ibs_fetch', '1')})
 
     def test_csv_to_a_file(self):
-        p = self.record('--csv', '-o', 'x.csv', '--duration', '0.5', '--op', 'load')
+        p = self.record('--csv', '-o', 'x.csv', '--op', 'load', *while_busy(0.2))
         with open(self.path('x.csv')) as f:
             rows = list(csv.DictReader(f))
         self.assertEqual(len(rows), ledger(p.stderr)['forwarded'])
@@ -349,8 +355,8 @@ class Record(unittest.TestCase):
 
     def test_stdout(self):
         with open(self.path('x'), 'wb') as f:
-            p = subprocess.run([ibscope.IBSCOPE, 'record', '--source', 'sim', '--duration', '0.3',
-                                '-o', '-'], stdout=f, stderr=subprocess.PIPE, text=True)
+            p = subprocess.run([ibscope.IBSCOPE, 'record', '--source', 'sim', '-o', '-', *while_busy(0.2)],
+                               stdout=f, stderr=subprocess.PIPE, text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.check_whole(Recorded(self.path('x')), p)
 
@@ -455,7 +461,7 @@ class Record(unittest.TestCase):
     def test_compressed(self):
         bytes_each = []
         for options in (), ('-z',):
-            p = self.record('-c', '50000', '--duration', '0.4', '-o', 'x', *options)
+            p = self.record('-c', '50000', '-o', 'x', *options, *while_busy(0.2))
             got = Recorded(self.path('x'))
             self.check_whole(got, p)
             bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
