@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -656,6 +657,89 @@ static void test_two_events(void **state)
 	json_decref(j);
 }
 
+static char *letters(size_t n)
+{
+	static unsigned int state = 1;
+	char *s = malloc(n + 1);
+
+	for (size_t i = 0; i < n; i++) {
+		state = state * 1103515245 + 12345;
+		s[i] = 'a' + (state >> 16) % 26;
+	}
+	s[n] = '\0';
+	return s;
+}
+
+static struct history_frame frame_of(const char *head, const char *tail)
+{
+	return (struct history_frame){ .head = strdup(head), .tail = strdup(tail) };
+}
+
+/* In parts of @part bytes. */
+static char *read_all(struct metrics_history_text *t, size_t part, size_t *n)
+{
+	const size_t size = metrics_history_text_size(t);
+	char *all = malloc(size + part);
+	size_t one;
+
+	for (*n = 0; (one = metrics_history_text_read(t, all + *n, part)); *n += one)
+		assert_in_range(one, 1, size - *n);
+	assert_int_equal(*n, size);
+	metrics_history_text_close(t);
+	return all;
+}
+
+static void check_frame(size_t n_head, size_t n_tail, size_t part)
+{
+	char *head = letters(n_head), *tail = letters(n_tail),
+	     *pieces[] = { letters(3), letters(70000) };
+	struct history_piece *first = history_piece_new(pieces[0], 3);
+	size_t n_want = n_head + 3 + 1 + 70000 + n_tail, n;
+	char *want = malloc(n_want + 1), *got, *unpacked = calloc(1, n_want + 1);
+	z_stream z = {};
+
+	snprintf(want, n_want + 1, "%s%s,%s%s", head, pieces[0], pieces[1], tail);
+	first->next = history_piece_new(pieces[1], 70000);
+	got = read_all(history_text_new(first, frame_of(head, tail), false), part, &n);
+	assert_int_equal(n, n_want);
+	assert_memory_equal(got, want, n);
+	free(got);
+	got = read_all(history_text_new(first, frame_of(head, tail), true), part, &n);
+	z.next_in = (Bytef *)got;
+	z.avail_in = n;
+	z.next_out = (Bytef *)unpacked;
+	z.avail_out = n_want + 1;
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(z.total_out, n_want);
+	assert_int_equal(z.avail_in, 0);
+	inflateEnd(&z);
+	assert_string_equal(unpacked, want);
+	history_piece_put(first);
+	free(got);
+	free(unpacked);
+	free(want);
+	free(head);
+	free(tail);
+	free(pieces[0]);
+	free(pieces[1]);
+}
+
+/* A frame around a piece of each kind: one that fits into a read, and one that takes several. */
+static void test_long_frames(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 65534, 65535, 65536, 131070, 200000 };
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		if (i == 3)
+			before = memory_in_use();
+		check_frame(sizes[i % 7], sizes[(i * 3 + 1) % 7], i % 2 ? 4096 : 100003);
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+}
+
 /* Also what a client has of it that went away before the end. */
 static void test_given_back(void **state)
 {
@@ -686,11 +770,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_differences), TEST(test_unread),     TEST(test_began_again),
-		TEST(test_silence),	TEST(test_folded),     TEST(test_budget),
-		TEST(test_text),	TEST(test_off),	       TEST(test_quota),
-		TEST(test_more_rows),	TEST(test_last_words), TEST(test_two_events),
-		TEST(test_given_back),
+		TEST(test_differences), TEST(test_unread),	TEST(test_began_again),
+		TEST(test_silence),	TEST(test_folded),	TEST(test_budget),
+		TEST(test_text),	TEST(test_off),		TEST(test_quota),
+		TEST(test_more_rows),	TEST(test_last_words),	TEST(test_two_events),
+		TEST(test_given_back),	TEST(test_long_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

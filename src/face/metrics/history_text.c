@@ -72,8 +72,7 @@ struct metrics_history_text {
 	} head, tail;
 	struct history_piece *piece; /* the next to send */
 	struct history_piece *last;
-	const struct history_piece *inflated;
-	char *text; /* of that */
+	char *text; /* of one that was decompressed */
 };
 
 static void put_stored(struct bytes *b, const char *text, size_t n)
@@ -167,23 +166,12 @@ size_t metrics_history_text_size(const struct metrics_history_text *t)
 	return t->size;
 }
 
-/* Kept between two calls only, so that slow clients take no memory. */
+/* Until the call ends, so that slow clients take no memory. */
 static const void *inflate_piece(struct metrics_history_text *t)
 {
-	if (t->inflated != t->piece) {
-		free(t->text);
-		t->text = xrealloc(NULL, t->piece->n_text);
-		history_piece_text(t->piece, t->text);
-		t->inflated = t->piece;
-	}
+	t->text = xrealloc(t->text, t->piece->n_text);
+	history_piece_text(t->piece, t->text);
 	return t->text;
-}
-
-static void drop_inflated(struct metrics_history_text *t)
-{
-	free(t->text);
-	t->text = NULL;
-	t->inflated = NULL;
 }
 
 static const void *stage_bytes(struct metrics_history_text *t, size_t *n)
@@ -242,7 +230,8 @@ size_t metrics_history_text_read(struct metrics_history_text *t, char *to, size_
 		if (t->at == n)
 			next_stage(t);
 	}
-	drop_inflated(t);
+	free(t->text);
+	t->text = NULL;
 	return done;
 }
 
