@@ -266,11 +266,11 @@ def scenarios(guest, brief=False):
     guest.check('hist --by slab', check_by_slab, guest, 'by-slab', period, slabs)
     record('record-stacks', '-g --slabs' if slabs else '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
-    guest.do('run record-callers ibscope record -g -c 100000 -o $O/record-callers.data -- callers 60\n'
+    guest.do('run record-callers ibscope record -g -c 100000 -o $O/record-callers.data -- callers 400\n'
              'run record-callers-folded ibscope report --folded samples $O/record-callers.data')
     guest.check('record -g: callers of a function without a frame', check_callers, guest, 'record-callers')
     for name, limit in ('dwarf', ',64K'), ('dwarf-cut', ',512 --raw'):
-        guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 60\n'
+        guest.do('run record-%s ibscope record --call-graph dwarf%s -c 100000 -o $O/record-%s.data -- callers-nofp 400\n'
                  'run record-%s-folded ibscope report --folded samples $O/record-%s.data' % (name, limit, name, name, name))
         guest.check('record --call-graph dwarf%s: callers in code without frame pointers' % limit,
                     check_callers, guest, 'record-' + name, 'main')
