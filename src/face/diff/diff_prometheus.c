@@ -319,6 +319,15 @@ static void add_step(struct diff *d, const struct counters *t, unsigned int step
 	}
 }
 
+/* Prometheus keeps the counters of samples and ops as they are when it makes native histograms of the others. */
+static bool has_latencies(const struct counters *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->cell[i].counter[COUNT])
+			return true;
+	return false;
+}
+
 static int read_answer(struct diff *d, enum compare_side side, const struct source *s,
 		       const char *text, size_t n, const struct diff_window *w, double step,
 		       unsigned int steps, struct err *err)
@@ -337,12 +346,13 @@ static int read_answer(struct diff *d, enum compare_side side, const struct sour
 		ret = bad(w->url, j ? "it has no list of series" : why.text, err);
 	json_array_foreach(list, i, series) ret =
 		ret ?: add_series(d, side, &t, s, series, w, step, err);
-	if (!ret && !t.n)
-		ret = err_set(err, -ENODATA,
-			      "%s: no series of %s%s%s%s %s: scrape ibscope-exporter, without "
-			      "conversion to native histograms",
-			      w->url, s->latency, *w->match ? "{" : "", w->match,
-			      *w->match ? "}" : "", d->about[side].selection);
+	if (!ret && !has_latencies(&t))
+		ret = err_set(
+			err, -ENODATA,
+			"%s: no series of %s_count%s%s%s %s: scrape ibscope-exporter, without "
+			"conversion to native histograms",
+			w->url, s->latency, *w->match ? "{" : "", w->match, *w->match ? "}" : "",
+			d->about[side].selection);
 	for (unsigned int at = 0; !ret && at < steps; at++) {
 		compare_at(d->compare, side, 1 + at * COMPARE_SECOND);
 		add_step(d, &t, at);
