@@ -61,10 +61,7 @@ class Output(unittest.TestCase):
             ours, theirs = pty.openpty()
             p = subprocess.run([ibscope.IBSCOPE, 'report', '--by', 'pid,symbol', big], stdout=subprocess.PIPE, stderr=theirs,
                                env={**os.environ, 'TERM': term}, stdin=subprocess.DEVNULL)
-            os.write(theirs, b'.')
-            os.close(theirs)
-            said = os.read(ours, 65536).decode()
-            os.close(ours)
+            said = ibscope.read_terminal(ours, theirs)
             self.assertEqual(p.returncode, 0)
             self.assertNotIn(b'reading', p.stdout)
             if shown:
@@ -86,12 +83,8 @@ class Output(unittest.TestCase):
             os.write(theirs, b'^C')
             p.send_signal(sig)
             self.assertEqual((p.communicate()[0], p.returncode), (b'', -sig))
-            os.write(theirs, b'.')
-            os.close(theirs)
-            while not said.endswith(b'.'):
-                said += os.read(ours, 65536)
-            os.close(ours)
-            self.assertTrue(said.endswith(b'\r\x1b[K.'), said)
+            said = said.decode() + ibscope.read_terminal(ours, theirs)
+            self.assertTrue(said.endswith('\r\x1b[K'), said)
 
     def results(self):
         """Commands that write a result into `out` of a directory."""

@@ -196,6 +196,17 @@ def wait_sampling(p):
     return said
 
 
+def read_terminal(ours, theirs):
+    """All that programs that have ended wrote to a terminal, which is closed: it comes in parts, and later."""
+    said = b''
+    os.write(theirs, b'\0')
+    while not said.endswith(b'\0'):
+        said += os.read(ours, 65536)
+    os.close(theirs)
+    os.close(ours)
+    return said[:-1].decode()
+
+
 def stalled(pipe):
     """Something is in it, and no more is written."""
     def unread():

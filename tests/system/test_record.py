@@ -373,9 +373,7 @@ class Record(unittest.TestCase):
         ours, theirs = pty.openpty()
         subprocess.run([ibscope.IBSCOPE, 'record', '--source', 'sim', '--duration', '1.4', '-o',
                         self.path('x')], stderr=theirs, check=True)
-        os.close(theirs)
-        said = os.read(ours, 65536).decode()
-        os.close(ours)
+        said = ibscope.read_terminal(ours, theirs)
         self.assertRegex(said, r'\d+/s  kept [\d,]+  rejected 0  lost 0')
 
     def test_keeps_an_old_file(self):
