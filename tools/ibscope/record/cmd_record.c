@@ -75,7 +75,7 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 
 /* --- signals: the first one ends recording cleanly, the second one at once */
 
-static volatile sig_atomic_t interrupted;
+static struct session_signals signals;
 static struct command *measured; /* NULL: none, or not started yet */
 static bool of_launcher;	 /* --per-rank */
 
@@ -83,13 +83,13 @@ static void interrupt(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
 	/* a launcher of MPI jobs sends SIGTERM once, and only to its own children */
-	if (measured && (interrupted || (of_launcher && sig == SIGTERM)))
+	if (measured && (signals.n || (of_launcher && sig == SIGTERM)))
 		command_pass_on(measured, sig, info->si_code > 0);
-	if (interrupted) {
+	if (signals.n) {
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
-	interrupted = 1;
+	session_signal(&signals, sig, info->si_code > 0);
 	alarm(STALL_S);
 }
 
@@ -378,7 +378,7 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	bool is_full = false;
 	int ret = 0;
 
-	while (!ret && !interrupted && now_s() < end && !commands_ended(r)) {
+	while (!ret && !signals.n && now_s() < end && !commands_ended(r)) {
 		wait_for_records(r,
 				 fmin(fmin(end, session_slice_due(r->session)),
 				      fmin(next_tick, r->follow_at)),
@@ -474,7 +474,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	ret = ret ?: record_regions_begin(r, err);
 	if (ret)
 		return ret;
-	r->out.stop = &interrupted;
+	r->out.stop = &signals.n;
 	block_signals(false, NULL);
 	ret = output_open(&r->out, &r->capture.output, err);
 	block_signals(true, NULL);
@@ -544,7 +544,7 @@ static int sample(struct record *r, struct err *err)
 	r->meeting = NULL;
 	if (ret)
 		log_error("%s", err->text);
-	ret = session_end(r->session, &(struct session_signals){ .n = interrupted }, ret);
+	ret = session_end(r->session, &signals, ret);
 	record_rank_end(r);
 	return ret;
 }
