@@ -74,6 +74,11 @@ def open_files(pid):
     return files
 
 
+def spin(seconds):
+    """A command that needs so much CPU time, as that gives samples."""
+    return [sys.executable, '-ISc', f'import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass']
+
+
 def cpu_seconds(pid, children=False):
     """The CPU time that a process has used, or that of its children that have ended."""
     with open(f'/proc/{pid}/stat') as f:
@@ -197,7 +202,7 @@ def wait_sampling(p):
 
 
 def read_terminal(ours, theirs):
-    """All that programs that have ended wrote to a terminal, which is closed: it comes in parts, and later."""
+    """Close both ends of a terminal, and return what programs wrote to it before they ended: it comes in parts, and later."""
     said = b''
     os.write(theirs, b'\0')
     while not said.endswith(b'\0'):

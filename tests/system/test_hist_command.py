@@ -13,15 +13,9 @@ import tempfile
 import time
 import unittest
 
-from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run, until
+from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run, spin, until
 
-# of CPU time, as it gives samples
-SPIN = 'import os,time\nt=time.process_time()+%s\nwhile time.process_time()<t: pass\n'
 OK, WHY = can_bpf()
-
-
-def spin(seconds):
-    return [sys.executable, '-c', SPIN % seconds]
 
 
 def left():
@@ -76,7 +70,7 @@ class HistCommand(unittest.TestCase):
             self.assertNotRegex(text, r'/ibscope-\d+-\d+')
 
     def test_descendants(self):
-        inner = ' '.join(map(repr, spin(0.5)))
+        inner = shlex.join(spin(0.5))
         p, (o,) = self.sim('--by', 'pid', '--', 'sh', '-c', f'{inner} & setsid {inner} & wait')
         self.assertEqual(p.returncode, 0, p.stderr)
         busy = [s for s in o['series'] if s['samples'] > 30]
@@ -158,7 +152,7 @@ class HistCommand(unittest.TestCase):
     def test_without_a_cgroup(self):
         """Where none can be made forks are followed."""
         mount = cgroup2_mount()
-        inner = ' '.join(map(repr, spin(0.5)))
+        inner = shlex.join(spin(0.5))
         p = subprocess.run(['unshare', '-m', '--propagation', 'unchanged', 'sh', '-c', f'mount -o remount,bind,ro {mount} && exec "$@"', 'x',
                             IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '--by', 'pid', '--',
                             'sh', '-c', f'{inner} & wait'], capture_output=True, text=True, timeout=60)

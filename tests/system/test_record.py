@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,12 +26,12 @@ CAT = os.path.join(ibscope.SAN, 'tests/unit/trace_cat')
 SIM = ('--source', 'sim', '--sim-ops', 'random')    # as many loads whatever runs
 SIM_CAPS = 0xbff
 USER = 2**64 - 512  # PERF_CONTEXT_USER
-# While each CPU is busy for this CPU time: a busy host may stop all for longer than a duration.
-SPIN = '%s -ISc "import time\nwhile time.process_time() < %%g: pass"' % sys.executable
 
 
 def while_busy(cpu_s):
-    return ['-a', '--', 'sh', '-c', ''.join(f'taskset -c {cpu} {SPIN % cpu_s} & ' for cpu in CPUS) + 'wait']
+    """While each CPU is busy for this CPU time: a busy host may stop all for longer than a duration."""
+    spin = shlex.join(ibscope.spin(cpu_s))
+    return ['-a', '--', 'sh', '-c', ''.join(f'taskset -c {cpu} {spin} & ' for cpu in CPUS) + 'wait']
 
 
 class Recorded:
