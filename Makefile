@@ -103,7 +103,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
 # change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
-.PHONY: all tests benches model neighbours strata strata-split deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-allocations vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
+.PHONY: all tests test-helpers benches model neighbours strata strata-split deps demo check many hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-coverage vmtest-allocations vmtest-strata vmtest-ranks vmtest-pages vmtest-contention vmtest-sharing vmtest-takeover upgrade governor soak bench cost cost-flight lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf mutants inject coverage valgrind lint screenshots install uninstall deb package-test clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so $(O)/libibscope-alloc.so
 
@@ -215,7 +215,10 @@ $(O)/tests/unit/test_allocs: $(patsubst %,$(O)/tools/allocs/%.o,cfi live ring)
 # A modelled core that judges estimates.
 $(O)/tests/unit/test_exposed $(O)/tests/unit/exposed_errors: $(patsubst %.c,$(O)/%.o,$(wildcard tests/model/*.c))
 
-tests: $(units) $(helpers) $(corpora) $(O)/tests/cli/run_each $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
+tests: test-helpers $(units) $(corpora) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
+
+# What the tests in Python start. Those in C run from a sanitized build only.
+test-helpers: $(helpers) $(O)/tests/cli/run_each
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
@@ -231,7 +234,7 @@ demo: deps
 
 check: deps
 	$(Q)tools/deps.sh test
-	$(Q)tests/timed.sh build $(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)tests/timed.sh build $(MAKE) --no-print-directory -j$(J) all test-helpers
 	$(Q)tests/timed.sh 'sanitized build' $(MAKE) --no-print-directory -j$(J) O=$(O)-san BPF_O=$(O) SAN=address,undefined all tests
 	$(Q)tests/run.py --build $(O) --san $(O)-san
 
