@@ -260,79 +260,79 @@ strata-split: deps
 
 vmtest: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(if $(LIVE),--live $(LIVE)) $(if $(BRIEF),--brief $(BRIEF)) $(PAIRS)
 
 SEED	?= 1
 vmtest-random: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
 
 vmtest-fetch: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/fetch.py --build $(O) $(PAIRS)
 
 # Kills, replaces and changes a collector in a random order: delivered = seen + unseen.
 vmtest-takeover: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/takeover.py --build $(O) --seed $(SEED) $(if $(STEPS),--steps $(STEPS)) $(PAIRS)
 
 # On a machine with IBS, as root: takes ten minutes and writes one report without private data.
 hwtest: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/hw/hwtest.py --build $(O)
 
 hwtest-rig: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/hw/hwtest.py --build $(O) --rig $(or $(PAIRS),6.12:zen4)
 
 vmtest-estimates: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/estimates.py --build $(O) $(PAIRS)
 
 vmtest-allocations: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/allocations.py --build $(O) $(PAIRS)
 
 vmtest-coverage: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/coverage.py --build $(O) $(PAIRS)
 
 # Strata against the log, in two minutes a guest.
 vmtest-strata: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/strata.py --build $(O) $(PAIRS)
 
 vmtest-ranks: deps
 	$(Q)tools/deps.sh mpi
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/ranks.py --build $(O) $(PAIRS)
 
 vmtest-pages: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/pages.py --build $(O) $(PAIRS)
 
 vmtest-contention: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/contention.py --build $(O) --seeds $(or $(SEEDS),6) --seed $(or $(SEED),1) $(PAIRS)
 
 vmtest-sharing: deps
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/sharing.py --build $(O) $(PAIRS)
 
@@ -358,7 +358,7 @@ many: deps
 
 soak: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory all test-helpers
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/soak.py --build $(O) --seconds $(or $(SOAK_S),1800) $(PAIRS)
 
@@ -470,7 +470,7 @@ runtimes: deps
 
 fleet: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) all test-helpers
 	$(Q)program=$$(tests/system/prometheus3.sh) && export IBSCOPE_BUILD=$(abspath $(O)) && \
 		(cd tests/system && python3 -m unittest -v test_fleet test_exporter_seen.Seen.test_native) && \
 		tests/bench/fleet.py simulate --prometheus "$$program" && \
@@ -497,7 +497,7 @@ mutants: deps
 # Half an hour for the commands that read recordings, an hour for those that sample.
 inject: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) all test-helpers
 	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) $(ONLY)
 	$(Q)tests/inject/inject.py --build $(O) --seed $(SEED) $(if $(MOST),--most $(MOST)) --live $(ONLY)
 
