@@ -164,7 +164,7 @@ static __always_inline __u64 group_slab(core_t core, const __u64 *regs)
 	return (__s64)addr < 0 ? address_slab(core, addr) : IBS_KEY_SLAB_USER;
 }
 
-/* Slot index of a group by other labels than cgroup; @mode, @mem_node and @slab only if needed. */
+/* Slot index of a group by other labels than cgroup; @mode: only if needed; @mem_node and @slab: 0 if not. */
 static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __u64 slab)
 {
 	core_cfg *cfg = core_config(core);
@@ -185,10 +185,8 @@ static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __
 		key.cpu = task_cpu(core);
 	if (by & IBS_BY_MODE)
 		key.mode = mode;
-	if (by & IBS_BY_MEM_NODE)
-		key.mem_node = mem_node;
-	if (by & IBS_BY_SLAB)
-		key.slab = slab;
+	key.mem_node = mem_node;
+	key.slab = slab;
 	if (by & IBS_BY_COMM)
 		task_comm(core, (__u64 *)key.comm);
 	known = map_find(core, groups, &key);

@@ -293,6 +293,22 @@ static int open_file(void)
 	return fd;
 }
 
+/* A library that was loaded before an upgrade and the program after it must agree; the values are those of another program. */
+static void test_checksum(void **state)
+{
+	static const uint64_t stack[] = { 0x401000, 0x7f00deadbeef, 0xffffffff81000000 };
+	const struct ibscope_alloc_event none = { 0 }, e = { .time_ns = 1234567890123,
+							     .addr = 0x7f0012345678,
+							     .size = 4096,
+							     .tid = 70001,
+							     .kind = IBSCOPE_ALLOC_SAMPLED,
+							     .n_stack = ARRAY_SIZE(stack) };
+
+	(void)state;
+	assert_true(ibscope_alloc_check(&none, stack, 0) == 0x7e154af958d5f407);
+	assert_true(ibscope_alloc_check(&e, stack, 65536) == 0x2319c6d5942c32b);
+}
+
 static void overwrite(int fd, off_t at, uint64_t value)
 {
 	assert_int_equal(pwrite(fd, &value, sizeof(value), at), sizeof(value));
@@ -390,7 +406,7 @@ int main(void)
 		cmocka_unit_test(test_live),	 cmocka_unit_test(test_live_is_near),
 		cmocka_unit_test(test_rules),	 cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_full),	 cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads),	 cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Counts that change while they are read; layouts against all registers; what is printed of both. */
+/* Counts that change while they are read; which are known; layouts against all registers; what is printed of both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 
 #include <ibscope/fetch.h>
 #include <ibscope/op.h>
+#include <ibscope/pin_layout.h>
 
 #define ZEN3 0x3ffU
 #define ZEN4 0xbffU
@@ -312,12 +313,39 @@ static void test_latencies(void **unused)
 	free(s[1].strata);
 }
 
+/* Of what is pinned, two layouts are known, and of other files none. */
+static void test_schema(void **state)
+{
+	static const struct {
+		__u32 magic, schema;
+		bool known;
+	} rows[] = {
+		{ IBS_PIN_MAGIC, IBS_PIN_SCHEMA, true },
+		{ IBS_PIN_MAGIC, IBS_PIN_SCHEMA_BEFORE, true },
+		{ IBS_PIN_MAGIC, IBS_PIN_SCHEMA + 1, false },
+		{ IBS_PIN_MAGIC, IBS_PIN_SCHEMA_BEFORE - 1, false },
+		{ IBS_PIN_MAGIC + 1, IBS_PIN_SCHEMA, false },
+		{ 0, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct ibs_meta m = { .magic = rows[i].magic, .schema = rows[i].schema };
+
+		assert_int_equal(ibs_pin_schema_known(&m), rows[i].known);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sample_in_progress), cmocka_unit_test(test_fold_in_progress),
-		cmocka_unit_test(test_series_and_ledger),  cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_ledger_line),	   cmocka_unit_test(test_latencies),
+		cmocka_unit_test(test_sample_in_progress),
+		cmocka_unit_test(test_fold_in_progress),
+		cmocka_unit_test(test_series_and_ledger),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_ledger_line),
+		cmocka_unit_test(test_latencies),
+		cmocka_unit_test(test_schema),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

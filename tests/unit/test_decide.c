@@ -289,6 +289,7 @@ static void test_new_cgroup_race(void **state)
 	assert_int_equal(current_cgroup(w, false), index_of(IBS_SLOT_OTHER));
 	assert_int_equal(w->slots[1], 0);
 	assert_int_equal(w->control.next_slot, 1);
+	assert_int_equal(w->cpu.key_live, 0);
 	/* and is tried again */
 	assert_int_equal(current_cgroup(w, false), index_of(1));
 	assert_int_equal(w->cgroups[0].slot, 1);
@@ -406,6 +407,7 @@ static void test_group_slab(void **state)
 		{ IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID, 1ULL << 63, 10 },
 		{ IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LIN_VALID, (1ULL << 63) - 1,
 		  IBS_KEY_SLAB_USER },
+		{ IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID, 0, IBS_KEY_SLAB_USER },
 		{ IBS_OP_DATA3_LD_OP, 1ULL << 63, IBS_KEY_SLAB_UNKNOWN },
 		{ IBS_OP_DATA3_LIN_VALID, 1ULL << 63, IBS_KEY_SLAB_UNKNOWN },
 	};

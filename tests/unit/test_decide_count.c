@@ -301,8 +301,12 @@ static void test_exposed(void **state)
 	check_exposed(w, 2, load & ~IBS_OP_DATA3_DC_MISS, 0, 0);
 	w->config.weigh = IBS_WEIGH_PERIOD;
 	check_exposed(w, 2, load, EXPOSED, 25000);
-	/* a slot with more pairs than words for them: the first ones have none */
+	/* nor has a pair without a histogram */
 	w->config.weigh = IBS_WEIGH_NO;
+	check_counts(w, WORD,
+		     (const __u64[IBS_OP_REG_N]){ [IBS_OP_DATA] = 2, [IBS_OP_DATA3] = load }, false,
+		     (const struct counted[ALL_COUNTED]){ { WORD + IBS_PAIR_SAMPLES, 1 } });
+	/* a slot with more pairs than words for them: the first ones have none */
 	w->config.slot_words = WORD + IBS_HIST_REACH + IBS_EXPOSED_PAIRS * IBS_HIST_WORDS;
 	check_exposed(w, 2, load, 0, 0);
 }
@@ -344,6 +348,8 @@ static void test_select_pid(void **state)
 	assert_int_equal(select_task(w, IBS_TASK_TID), IBS_OUTCOME_AGGREGATED);
 	w->pid_tgid = PID << 32 | 1;
 	assert_int_equal(select_task(w, IBS_TASK_TID), IBS_OUTCOME_FILTERED_TID);
+	/* which takes no time to look a cgroup up */
+	assert_int_equal(w->cgroup_finds, 0);
 }
 
 static void test_select_comm(void **state)
@@ -399,6 +405,7 @@ static void test_select_order(void **state)
 		assert_int_equal(select_task(w, rows[i].select), rows[i].outcome);
 		assert_int_equal(select_task(w, select), rows[i].outcome);
 	}
+	assert_int_equal(w->cpu.key, w->cgroup_id);
 	/* of a v1 hierarchy, and only of this one */
 	w->cgroup_v1_id = 78;
 	w->cpu.key = 0;

@@ -460,12 +460,32 @@ static void test_hidden(void **state)
 	free(l);
 }
 
+/* In a full set, the line with the lowest count loses its entry to a new one, which has no details. */
+static void test_replaced(void **state)
+{
+	struct ibs_line_count set[IBS_LINE_WAYS];
+	const __u64 line = 1ull << IBS_LINE_HAND;
+	__u64 hand = 77, replaced = 5;
+
+	(void)state;
+	for (__u32 w = 0; w < IBS_LINE_WAYS; w++)
+		set[w] = (struct ibs_line_count){ .key = (w + 1) * line + 3, .count = 20 - w };
+	assert_ptr_equal(ibs_line_count(set, 2 * line, &hand, &replaced), &set[1]);
+	assert_int_equal(hand, 3);
+	assert_int_equal(set[1].count, 20);
+	assert_ptr_equal(ibs_line_count(set, 99 * line, &hand, &replaced), &set[IBS_LINE_WAYS - 1]);
+	assert_int_equal(hand, 0);
+	assert_int_equal(replaced, 6);
+	assert_int_equal(set[IBS_LINE_WAYS - 1].key, 99 * line);
+	assert_int_equal(set[IBS_LINE_WAYS - 1].error, 20 - (IBS_LINE_WAYS - 1));
+	assert_int_equal(set[IBS_LINE_WAYS - 1].count, 20 - (IBS_LINE_WAYS - 1) + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_feed),
-		cmocka_unit_test(test_sharing),
-		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_feed),   cmocka_unit_test(test_sharing),
+		cmocka_unit_test(test_hidden), cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_recall),
 	};
 

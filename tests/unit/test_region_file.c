@@ -222,13 +222,24 @@ static void test_being_written(void **state)
 	munmap(half, sizeof(*half));
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &t), 0);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 /* Of an event, all that does not belong to its kind is 0. */
 static void test_events(void **state)
 {
+	const uint64_t before = now_ns();
 	const struct ibscope_region_file *f = begin("a");
 
 	(void)state;
 	ibscope_region_end();
+	assert_in_range(f->event[1].time_ns, f->event[0].time_ns, now_ns());
+	assert_true(f->event[0].time_ns >= before);
 	assert_true(f->magic == IBSCOPE_REGION_MAGIC);
 	assert_int_equal(f->n, 2);
 	for (unsigned int i = 0; i < 2; i++) {
