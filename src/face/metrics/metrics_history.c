@@ -376,7 +376,7 @@ static bool is_over(const struct metrics *m, double before_s)
 	const struct ibs_meta *meta = &m->facts.reading[0].meta;
 
 	return meta->status.time_ns / 1e9 < before_s &&
-	       !(meta->outlives && collector_lease_s(meta) > 0);
+	       (!meta->outlives || collector_lease_s(meta) <= 0); /* NAN: it has no end */
 }
 
 /* Nothing was counted since the base because nothing sampled; NULL: something did. */
