@@ -2,8 +2,10 @@
 /* Pieces are compressed once, for all clients; who takes no gzip gets them decompressed while they are sent. */
 #include "history_piece.h"
 #include "metrics_history.h"
+#include "metrics_private.h"
 #include "base/std.h"
 
+#include <endian.h>
 #include <zlib.h>
 
 #define LEVEL 6
@@ -55,10 +57,7 @@ void history_piece_put(struct history_piece *p)
 
 /* --- a text of them --- */
 
-#define GZIP_HEADER  10
-#define GZIP_TRAILER (5 + 8) /* an empty last block, CRC, size */
-#define STORED	     5	     /* header of a block that is not compressed */
-#define STORED_MAX   65535
+#define STORED_MAX 65535 /* bytes of a block that is not compressed */
 
 enum stage { HEAD, PIECE, COMMA, TAIL, END };
 
@@ -66,34 +65,23 @@ struct metrics_history_text {
 	bool gzip;
 	enum stage stage;
 	size_t at, size; /* in the stage; of the whole */
-	struct bytes {
-		unsigned char *s;
-		size_t n;
-	} head, tail;
+	struct metrics_buf head, tail;
 	struct history_piece *piece; /* the next to send */
 	struct history_piece *last;
 	char *text; /* of one that was decompressed */
 };
 
-static void put_stored(struct bytes *b, const char *text, size_t n)
+static void put_stored(struct metrics_buf *b, const char *text, size_t n)
 {
 	do {
 		const size_t part = n < STORED_MAX ? n : STORED_MAX;
-		const unsigned char header[STORED] = { 0, part, part >> 8, ~part, ~part >> 8 };
+		const unsigned char header[] = { 0, part, part >> 8, ~part, ~part >> 8 };
 
-		b->s = xrealloc(b->s, b->n + STORED + part);
-		memcpy(b->s + b->n, header, STORED);
-		memcpy(b->s + b->n + STORED, text, part);
-		b->n += STORED + part;
+		buf_put(b, header, sizeof(header));
+		buf_put(b, text, part);
 		text += part;
 		n -= part;
 	} while (n);
-}
-
-static void put_u32(unsigned char *to, __u32 v)
-{
-	for (int i = 0; i < 4; i++)
-		to[i] = v >> 8 * i;
 }
 
 static const unsigned char stored_comma[] = { 0, 1, 0, 0xfe, 0xff, ',' };
@@ -102,14 +90,13 @@ static const unsigned char plain_comma[] = { ',' };
 /* The frame as a gzip file has it, and the CRC of all together. */
 static void frame_gzip(struct metrics_history_text *t, const struct history_frame *frame)
 {
-	static const unsigned char header[GZIP_HEADER] = { 0x1f, 0x8b, 8, [9] = 255 };
+	static const unsigned char header[] = { 0x1f, 0x8b, 8, [9] = 255 };
+	static const unsigned char last_block[] = { 1, 0, 0, 0xff, 0xff }; /* empty */
 	const Bytef *head = (const Bytef *)frame->head, *tail = (const Bytef *)frame->tail;
 	const size_t n_head = strlen(frame->head), n_tail = strlen(frame->tail);
-	__u32 crc = crc32(0, head, n_head), n = n_head + n_tail;
-	unsigned char *end;
+	__u32 crc = crc32(0, head, n_head), n = n_head + n_tail, sums[2];
 
-	t->head.s = xmemdup(header, sizeof(header));
-	t->head.n = sizeof(header);
+	buf_put(&t->head, header, sizeof(header));
 	put_stored(&t->head, frame->head, n_head);
 	for (const struct history_piece *p = t->piece; p; p = p == t->last ? NULL : p->next) {
 		crc = crc32_combine(crc, p->crc, p->n_text);
@@ -119,14 +106,11 @@ static void frame_gzip(struct metrics_history_text *t, const struct history_fram
 		crc = crc32(crc, plain_comma, 1);
 		n++;
 	}
-	crc = crc32(crc, tail, n_tail);
+	sums[0] = htole32(crc32(crc, tail, n_tail));
+	sums[1] = htole32(n);
 	put_stored(&t->tail, frame->tail, n_tail);
-	t->tail.s = xrealloc(t->tail.s, t->tail.n + GZIP_TRAILER);
-	end = t->tail.s + t->tail.n;
-	memcpy(end, (const unsigned char[]){ 1, 0, 0, 0xff, 0xff }, 5);
-	put_u32(end + 5, crc);
-	put_u32(end + 9, n);
-	t->tail.n += GZIP_TRAILER;
+	buf_put(&t->tail, last_block, sizeof(last_block));
+	buf_put(&t->tail, sums, sizeof(sums));
 }
 
 static size_t comma_size(const struct metrics_history_text *t)
@@ -147,14 +131,12 @@ struct metrics_history_text *history_text_new(struct history_piece *first,
 		first->users++;
 	if (gzip) {
 		frame_gzip(t, &frame);
+		free(frame.head);
+		free(frame.tail);
 	} else {
-		t->head =
-			(struct bytes){ (unsigned char *)xstrdup(frame.head), strlen(frame.head) };
-		t->tail =
-			(struct bytes){ (unsigned char *)xstrdup(frame.tail), strlen(frame.tail) };
+		t->head = (struct metrics_buf){ frame.head, strlen(frame.head) };
+		t->tail = (struct metrics_buf){ frame.tail, strlen(frame.tail) };
 	}
-	free(frame.head);
-	free(frame.tail);
 	t->size = t->head.n + t->tail.n;
 	for (const struct history_piece *p = first; p; p = p == t->last ? NULL : p->next)
 		t->size += (gzip ? p->n : p->n_text) + (p == t->last ? 0 : comma_size(t));

@@ -26,7 +26,7 @@ static int compare_ranks(const void *pa, const void *pb)
 		return b->active - a->active;
 	if (a->recent != b->recent)
 		return a->recent > b->recent ? -1 : 1;
-	return a->group < b->group ? -1 : 1;
+	return (int)a->group - (int)b->group;
 }
 
 void base_event_init(struct base_event *e, const struct metrics *m, unsigned int event,
@@ -63,13 +63,12 @@ void base_event_init(struct base_event *e, const struct metrics *m, unsigned int
 void base_event_free(struct base_event *e)
 {
 	free(e->rank);
-	*e = (struct base_event){};
 }
 
 static struct base_group keep_group(struct metrics_base *base, const struct metrics_packed *p,
-				    double cost, bool always)
+				    bool always)
 {
-	struct base_group g = { .samples = p->samples, .cost = cost, .at = BASE_NONE };
+	struct base_group g = { .samples = p->samples, .at = BASE_NONE };
 
 	if (!p->counts || (!always && base->n_counts + p->room > METRICS_BASE_MAX))
 		return g;
@@ -92,15 +91,14 @@ void base_keep(struct metrics_base *base, const struct base_event *e)
 	base->ledger = e->reading->ledger;
 	base->n = base->n_counts = 0;
 	u64_map_free(&base->by_labels);
-	base->by_labels = (struct u64_map){};
-	base->whole = keep_group(base, &e->groups->whole, 0, true);
+	base->whole = keep_group(base, &e->groups->whole, true);
 	array_reserve(base->group, base->room, e->groups->n);
 	for (size_t i = 0; i < e->groups->n; i++) {
 		const struct base_rank *r = &e->rank[i];
 
 		u64_map_add(&base->by_labels, r->hash, base->n);
-		base->group[base->n++] =
-			keep_group(base, &e->groups->group[r->group], r->cost, false);
+		base->group[base->n] = keep_group(base, &e->groups->group[r->group], false);
+		base->group[base->n++].cost = r->cost;
 	}
 }
 

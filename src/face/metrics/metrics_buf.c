@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void buf_put(struct metrics_buf *b, const char *s, size_t n)
+void buf_put(struct metrics_buf *b, const void *s, size_t n)
 {
 	array_reserve(b->s, b->room, b->n + n);
 	memcpy(b->s + b->n, s, n);

@@ -64,14 +64,12 @@ static struct metrics_packed *get_group(struct metrics_groups *all, const struct
 	size_t labels_len, json_len;
 	struct label_writer w = { .text = xmemopen(&labels, &labels_len),
 				  .json.f = xmemopen(&json, &json_len) };
-	__u64 hash;
 	__u32 n;
 
 	put_labels(&w, all, key, name, other);
 	xmemclose(w.text);
 	xmemclose(w.json.f);
-	hash = text_hash(labels);
-	u64_map_for_each(n, &all->by_labels, hash)
+	u64_map_for_each(n, &all->by_labels, text_hash(labels))
 	{
 		if (!strcmp(all->group[n].labels, labels)) {
 			free(labels);
@@ -80,7 +78,7 @@ static struct metrics_packed *get_group(struct metrics_groups *all, const struct
 		}
 	}
 	array_reserve(all->group, all->room, all->n + 1);
-	u64_map_add(&all->by_labels, hash, all->n);
+	u64_map_add(&all->by_labels, text_hash(labels), all->n);
 	all->group[all->n] = (struct metrics_packed){
 		.labels = keep_text(all, labels, labels_len),
 		.json = keep_text(all, json, json_len),

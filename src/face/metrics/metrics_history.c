@@ -47,9 +47,6 @@ struct metrics_history *metrics_history_open(const struct metrics_history_opts *
 	h->opts = *opts;
 	h->opts.bytes = opts->bytes ?: HISTORY_MAX;
 	h->keep = ceil(opts->length_s / opts->interval_s);
-	h->keep = h->keep < 1			    ? 1
-		  : h->keep > HISTORY_INTERVALS_MAX ? HISTORY_INTERVALS_MAX
-						    : h->keep;
 	h->epoch = h->keep / EPOCHS + 1;
 	h->quota = h->opts.bytes / (h->keep + h->epoch);
 	h->rows = ROWS_START;
@@ -128,7 +125,6 @@ static void begin_piece(struct metrics_history *h)
 {
 	if (epoch_of(h, h->number) != epoch_of(h, h->number + 1)) {
 		u64_map_free(&h->ids);
-		h->ids = (struct u64_map){};
 		free(h->about);
 		h->about = NULL;
 	}

@@ -11,7 +11,7 @@
 #define HISTORY_LENGTH_S   3600 /* the defaults */
 #define HISTORY_INTERVAL_S 10
 
-/* Most intervals; also of a length divided by an interval. */
+/* Maximum of a length divided by an interval. */
 #define HISTORY_INTERVALS_MAX 1440
 
 /* Bytes of all intervals, compressed. Beside them are the counts at the last reading: see metrics_base.h. */
@@ -26,7 +26,7 @@ struct metrics_history_opts {
 	size_t bytes; /* 0: HISTORY_MAX */
 };
 
-/* @opts: with a length and an interval */
+/* @opts: with a length of at most HISTORY_INTERVALS_MAX intervals */
 struct metrics_history *metrics_history_open(const struct metrics_history_opts *opts);
 
 /**

@@ -124,7 +124,7 @@ struct metrics {
 /* --- writing text --- */
 
 /* Several times faster than stdio for megabytes. */
-void buf_put(struct metrics_buf *b, const char *s, size_t n);
+void buf_put(struct metrics_buf *b, const void *s, size_t n);
 void buf_text(struct metrics_buf *b, const char *s);
 void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after);
 

@@ -78,7 +78,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	groups->sum = NULL;
 	reading_finish(reading, src->counts, &counted, p.n);
 	m->facts.ended[event] = groups->ended;
-	if (!ret && groups->n)
+	if (groups->n)
 		qsort(groups->group, groups->n, sizeof(*groups->group), compare_samples);
 	return ret;
 }
@@ -203,8 +203,7 @@ int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err 
 			return err_set(err, -EINVAL,
 				       "column %td: invalid edge %lu: the nearest edges are %u and "
 				       "%u",
-				       p - text + 1, edge, b ? ibs_lat_le(b - 1) : 0,
-				       ibs_lat_le(b));
+				       p - text + 1, edge, ibs_lat_le(b - 1), ibs_lat_le(b));
 		if (n && edge <= opts->edges[n - 1])
 			return err_set(err, -EINVAL, "column %td: edges must be in ascending order",
 				       p - text + 1);

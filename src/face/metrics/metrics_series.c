@@ -563,11 +563,9 @@ const unsigned int group_metrics = 1 + sizeof(table) / sizeof(table[0]);
 const struct group_metric *group_metric_at(const struct metrics *m, unsigned int event,
 					   unsigned int i)
 {
-	const struct group_metric *row;
+	const struct group_metric *row =
+		i ? &table[i - 1] : &latency[reading_metric(&m->facts.reading[event].meta)];
 
-	if (event >= m->facts.n_events)
-		return NULL;
-	row = i ? &table[i - 1] : &latency[reading_metric(&m->facts.reading[event].meta)];
 	if (row->fetch != m->groups[event].fetch)
 		return NULL;
 	return row->form[m->opts.detail] == SRC_HIDDEN ? NULL : row;

@@ -457,16 +457,14 @@ static void read_fds(struct process_stats *out)
 /* Field 22 of /proc/self/stat, in ticks since boot. */
 static double start_time_s(void)
 {
-	char text[1024] = "", *p;
+	char text[1024], *p;
 	unsigned long long ticks;
 	FILE *f = fopen("/proc/self/stat", "re");
 
-	if (!f)
-		return NAN;
-	if (!fgets(text, sizeof(text), f))
-		*text = 0;
-	fclose(f);
-	p = strrchr(text, ')'); /* ends the name, which may contain spaces */
+	/* what ends the name, which may contain spaces */
+	p = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+	if (f)
+		fclose(f);
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
 	if (!p || sscanf(p, " %llu", &ticks) != 1)
