@@ -142,6 +142,12 @@ static void has(const char *line)
 		fail_msg("no '%s' in:\n%s", line, text);
 }
 
+static void has_once(const char *line)
+{
+	has(line);
+	assert_null(strstr(strstr(text, line) + 1, line));
+}
+
 static void has_not(const char *part)
 {
 	if (strstr(text, part))
@@ -180,8 +186,9 @@ static void name_and_fold(const void *arg, const struct group *g, struct ibs_slo
 static void test_folded_meanwhile(void **state)
 {
 	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name_and_fold };
-	struct metrics_self self = {};
+	struct metrics_self self = { .read_s = -1 };
 	struct metrics *m = NULL;
+	size_t before = 0;
 	struct err err = {};
 
 	(void)state;
@@ -197,6 +204,8 @@ static void test_folded_meanwhile(void **state)
 	assert_int_equal(m->groups[0].group[0].samples, 3);
 	assert_int_equal(m->groups[0].group[1].samples, 1);
 	assert_int_equal(m->groups[0].whole.samples, 4);
+	assert_int_equal(m->facts.reading[0].groups, 2);
+	assert_true(m->facts.self.read_s >= 0 && m->facts.self.read_s < 60);
 	metrics_free(m);
 	m = NULL;
 	reads = 0;
@@ -205,6 +214,54 @@ static void test_folded_meanwhile(void **state)
 	assert_int_equal(reads, 3);
 	assert_null(m);
 	assert_non_null(strstr(err.text, "groups were folded during the read"));
+	for (int i = 0; i < 300; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		folds_left = 10;
+		assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), -EUCLEAN);
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+}
+
+#define MANY 3000
+
+static void name_long(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	(void)arg;
+	memset(out, 0, sizeof(*out));
+	memset(out->cgroup, '\n', sizeof(out->cgroup) - 1);
+	memset(out->pod, '\n', sizeof(out->pod) - 1);
+	snprintf(out->container, sizeof(out->container), "%u", g->slot);
+}
+
+/* Groups that take too much memory lose the buckets between the edges, and nothing else. */
+static void test_too_many(void **state)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name_long };
+	struct ibs_slot_owner *many = calloc(MANY, sizeof(*many));
+	struct metrics_self self = {};
+	struct metrics *m;
+	struct err err = {};
+
+	(void)state;
+	meta.by_path = 1;
+	free(series);
+	series = calloc((size_t)MANY * layout.words, sizeof(*series));
+	counts.series = series;
+	counts.owners = many;
+	counts.max_slots = MANY;
+	for (int slot = 1; slot < MANY; slot++) {
+		many[slot].key.cgroup_id = slot;
+		many[slot].used = 1;
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L2, 20, 1);
+	}
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	assert_true(self.coarse && m->facts.self.coarse && m->groups[0].coarse);
+	assert_int_equal(m->groups[0].n, MANY - 1);
+	assert_int_equal(m->groups[0].whole.samples, MANY - 1);
+	assert_true(metrics_bytes(m) > METRICS_FINE_MAX);
+	metrics_free(m);
+	free(many);
 }
 
 /* It is the first event's collector that is up. */
@@ -225,9 +282,14 @@ static void test_up(void **state)
 /* Every metric with its type and help, once. */
 static void test_list(void **state)
 {
-	static const char *const some[] = { "ibscope_collector_up ", "ibscope_samples_seen_total ",
+	static const char *const some[] = { "ibscope_collector_up ",
+					    "ibscope_samples_seen_total ",
 					    "process_start_time_seconds ",
-					    "ibscope_load_miss_latency_cycles " };
+					    "ibscope_load_miss_latency_cycles ",
+					    "ibscope_itlb_refill_latency_cycles ",
+					    "ibscope_samples_total ",
+					    "ibscope_governor_state ",
+					    "ibscope_itlb_l1_miss_estimated_fetches_total " };
 	size_t n;
 	FILE *f;
 
@@ -293,8 +355,8 @@ static void test_ops_and_tlb(void **state)
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
 	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");
-	has("ibscope_dtlb_refill_latency_cycles_sum{cgroup=\"/a\"} 90");
-	has("ibscope_dtlb_refill_latency_cycles_count{cgroup=\"/a\"} 3");
+	has_once("ibscope_dtlb_refill_latency_cycles_sum{cgroup=\"/a\"} 90");
+	has_once("ibscope_dtlb_refill_latency_cycles_count{cgroup=\"/a\"} 3");
 	/* what was never counted has no line */
 	has_not("l2=\"hit\"} 0");
 	has_not("refill_latency_cycles_sum{container=\"other\"");
@@ -501,6 +563,75 @@ static void test_exemplars(void **state)
 	assert_non_null(strstr(text, "src=\"dram\",le=\"+Inf\"} 3 # {recording=\"flight-"
 				     "25540721T233433.709Z.data\",cpu=\"65535\"} "
 				     "4294967295 18446744073.709\n"));
+}
+
+/* It is beside one bucket: the one that its latency is counted in. */
+static void test_exemplar_edges(void **state)
+{
+	static const struct {
+		__u64 time_ns;
+		__u32 latency, src;
+		const char *le; /* NULL: what no collector writes is nowhere */
+	} rows[] = {
+		{ 1, 1, IBS_SRC_L3, "64.0" },	 { 1, 64, IBS_SRC_L3, "64.0" },
+		{ 1, 65, IBS_SRC_L3, "128.0" },	 { 1, 2048, IBS_SRC_L3, "2048.0" },
+		{ 1, 2049, IBS_SRC_L3, "+Inf" }, { 1, 60, IBS_SRC_N, NULL },
+		{ 0, 60, IBS_SRC_L3, NULL },
+	};
+
+	(void)state;
+	opts.detail = METRICS_LOW;
+	meta.status.flight_on = IBS_FLIGHT_ON | IBS_FLIGHT_SLOWEST;
+	put_slot(1, 1, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 1);
+	/* of another source, so that this one is not the first that has any */
+	names[1].slowest[0] = (struct ibs_exemplar){ .time_ns = 1, .src = IBS_SRC_DRAM };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char want[128];
+		const char *at;
+
+		names[1].slowest[1] = (struct ibs_exemplar){ .time_ns = rows[i].time_ns,
+							     .latency = rows[i].latency,
+							     .src = rows[i].src };
+		print(METRICS_OPENMETRICS);
+		at = strstr(text, " # {");
+		assert_int_equal(!at, !rows[i].le);
+		if (!at)
+			continue;
+		snprintf(want, sizeof(want), "src=\"near\",le=\"%s\"} 1 # {", rows[i].le);
+		assert_ptr_equal(strstr(text, want), at + strlen(" # {") - strlen(want));
+		assert_null(strstr(at + 1, " # {"));
+	}
+}
+
+/* Nor has a group one without a recording, or whose cgroup nobody asks for. */
+static void test_no_exemplars(void **state)
+{
+	(void)state;
+	opts.detail = METRICS_LOW;
+	for (int slot = 1; slot < 3; slot++) {
+		put_slot(slot, slot, "/a");
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 1);
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 600, 1);
+		names[slot].slowest[0] = (struct ibs_exemplar){
+			.time_ns = 1, .recording_ns = 1, .latency = 600, .src = IBS_SRC_DRAM
+		};
+	}
+	print(METRICS_OPENMETRICS);
+	has_not(" # {");
+	meta.status.flight_on = IBS_FLIGHT_ON | IBS_FLIGHT_SLOWEST;
+	print(METRICS_OPENMETRICS);
+	assert_non_null(strstr(text, " # {"));
+	meta.layout.by = IBS_BY_PID;
+	for (int slot = 1; slot < 3; slot++) {
+		owners[slot].key = (struct ibs_group_key){ .tgid = 100 + slot };
+		names[slot].cgroup_id = 0;
+		strcpy(names[slot].cgroup, "other"); /* a name that means nothing here */
+	}
+	print(METRICS_OPENMETRICS);
+	has_not(" # {");
+	has("ibscope_samples_total{pid=\"101\"} 2");
+	has("ibscope_samples_total{pid=\"102\"} 2");
 }
 
 static void test_machine(void **state)
@@ -831,7 +962,7 @@ static void test_native(void **state)
 		"zero_count:1,positive_spans:[0:1,31:3,29:1],positive_buckets:[2,3,4,5,6]}");
 	has("# TYPE ibscope_samples_total counter");
 	has("# TYPE ibscope_build_info info");
-	has("ibscope_dtlb_refill_latency_cycles{cgroup=\"/a\"} {count:1,sum:90,quantile:[]}");
+	has_once("ibscope_dtlb_refill_latency_cycles{cgroup=\"/a\"} {count:1,sum:90,quantile:[]}");
 	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
 }
 
@@ -894,6 +1025,8 @@ static void check_by(size_t a, size_t b)
 /* Every label of --by is one of Prometheus, alone and with each other one. */
 static void test_by(void **state)
 {
+	size_t before = 0;
+
 	(void)state;
 	put_slot(1, 1, "/1");
 	put_slot(2, 2, "/2");
@@ -903,6 +1036,12 @@ static void test_by(void **state)
 	for (size_t a = 0; a < BY_LABELS; a++)
 		for (size_t b = a; b < BY_LABELS; b++)
 			check_by(a, b);
+	for (int i = 0; i < 300; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		print(METRICS_TEXT);
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
 /* --by src: one group without labels, in all metrics. */
@@ -925,7 +1064,7 @@ static void test_nothing_read(void **state)
 {
 	const struct metrics_self self = { .failing = true, .read_errors = 7 };
 	struct metrics *m;
-	size_t n;
+	size_t n, before = 0;
 	FILE *f;
 
 	(void)state;
@@ -943,7 +1082,10 @@ static void test_nothing_read(void **state)
 				continue;
 			has("ibscope_exporter_read_failing 1");
 			has("ibscope_exporter_read_errors_total 7");
+			assert_non_null(strstr(text, "\nprocess_resident_memory_bytes "));
+			has_not("\nprocess_resident_memory_bytes 0\n");
 			has_not("ibscope_samples_seen");
+			has_not("ibscope_cpus ");
 			if (s == METRICS_NONE)
 				has("ibscope_collector_up 0");
 			else
@@ -956,6 +1098,12 @@ static void test_nothing_read(void **state)
 				 s == METRICS_FAILED);
 		json_decref(j);
 	}
+	for (int i = 0; i < 300; i++) {
+		if (i == 10)
+			before = memory_in_use();
+		metrics_free(metrics_read_nothing(METRICS_NONE, "because", &self));
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
 static void test_work_and_waiting(void **state)
@@ -980,6 +1128,7 @@ static void test_unknown_is_absent(void **state)
 {
 	(void)state;
 	print(METRICS_TEXT);
+	has_not("process_resident_memory_bytes 0");
 	has_not("ibscope_samples_unseen");
 	has_not("ibscope_sampling_period");
 	has_not("ibscope_overhead_ratio");
@@ -1121,6 +1270,7 @@ static void test_two_events(void **state)
 	has("ibscope_estimated_ops_total{cgroup=\"/b\",op=\"load\",src=\"dram\"} 1000");
 	has("ibscope_fetch_latency_cycles_sum{cgroup=\"/a\",fetch=\"l3\"} 450");
 	has("ibscope_samples_seen_total{event=\"ibs_fetch\"} 5");
+	has_once("# TYPE ibscope_samples_seen_total counter");
 	metrics_free(m);
 	for (int i = 0; i < 300; i++) {
 		if (i == 10)
@@ -1354,8 +1504,7 @@ static void test_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_order),
-		T(test_two_events),
+		T(test_process), /* first, since it looks at files that the first reading opens */
 		T(test_heads),
 		T(test_histogram),
 		T(test_default_edges),
@@ -1375,7 +1524,8 @@ int main(void)
 		T(test_exposed),
 		T(test_machine),
 		T(test_exemplars),
-		T(test_process),
+		T(test_exemplar_edges),
+		T(test_no_exemplars),
 		T(test_folded_meanwhile),
 		T(test_up),
 		T(test_list),
@@ -1385,7 +1535,12 @@ int main(void)
 		T(test_remote_price),
 		T(test_nothing_read),
 		T(test_work_and_waiting),
+		/* the slow ones last */
+		T(test_order),
+		T(test_too_many),
+		T(test_two_events),
 	};
 
+	mallopt(M_PERTURB, 0x5a); /* so that what is read without being set is not 0 */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,43 @@ static void test_packed_sources(void **unused)
 	metrics_pack(&all, &with, &g);
 	assert_int_equal(with.histograms, without.histograms);
 	assert_true(with.histograms > 0);
+	/* nor has that before the histograms, a byte of each bucket */
+	assert_int_equal(with.room, with.histograms + 1 + IBS_LAT_BUCKETS);
+	metrics_groups_free(&all);
+}
+
+/* A group with one kind of op of one source takes a byte per number, up to the last one that fits in it. */
+static void test_packed_size(void **unused)
+{
+	static struct metrics_group g;
+	struct metrics_groups all = {};
+	struct metrics_packed p = {};
+	size_t bytes;
+
+	(void)unused;
+	g = (struct metrics_group){};
+	g.tlb = (struct tlb_counts){ 127, 127, 127, 127, 127, 127 };
+	g.unexposed = 127;
+	g.samples = g.src[1].samples = g.count[1][1] = g.ops[1][1] = g.timed[1] = 127;
+	metrics_pack(&all, &p, &g);
+	/* TLB, unexposed, sources, kinds of op, their count and ops, timed and eight sums; and no histograms */
+	assert_int_equal(p.histograms, 6 + 1 + 1 + 1 + 2 + 1 + 8);
+	assert_int_equal(p.room, p.histograms + 1);
+	g.tlb.l2_hit = 128;
+	metrics_pack(&all, &p, &g);
+	assert_int_equal(p.histograms, 1 + 6 + 1 + 1 + 1 + 2 + 1 + 8);
+	/* one that grew has room to grow by a half, and stays where it is while that is enough */
+	assert_int_equal(p.room, 22 + 11);
+	bytes = all.bytes;
+	g.tlb = (struct tlb_counts){ 1 << 21, 1 << 21, 1 << 21, 1 << 21, 127, 127 };
+	metrics_pack(&all, &p, &g);
+	assert_int_equal(p.histograms + 1, p.room);
+	assert_int_equal(all.bytes, bytes);
+	/* zeros in a row are two numbers, however many: sources, zeros, a bucket, zeros */
+	p = (struct metrics_packed){};
+	metrics_buckets(&g, 1)[50] = 1;
+	metrics_pack(&all, &p, &g);
+	assert_int_equal(p.room, p.histograms + 1 + 2 + 1 + 2);
 	metrics_groups_free(&all);
 }
 
@@ -178,7 +215,7 @@ static void test_keep(void **unused)
 {
 	struct metrics_groups all = {};
 	unsigned char *kept[40];
-	size_t sum = 0;
+	size_t sum = 0, before;
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
@@ -197,9 +234,16 @@ static void test_keep(void **unused)
 		assert_int_equal(kept[i][n - 1], i);
 	}
 	metrics_groups_free(&all);
+	/* four quarters of a MiB are in one */
+	before = memory_in_use();
+	for (int i = 0; i < 4; i++)
+		metrics_keep(&all, 1 << 18);
+	assert_in_range(memory_in_use(), 0, before + (1 << 20) + (1 << 18));
+	metrics_groups_free(&all);
 }
 
 static __u64 some_buckets[IBS_LAT_BUCKETS], exposed_per_sample = 13;
+static bool counts_exposed;
 
 /* A series whose numbers are multiples of @n. */
 static struct series series_of(int op, int src, __u64 n)
@@ -289,6 +333,36 @@ static void test_groups(void **unused)
 	assert_true(all.by_path && all.sum == &sum);
 }
 
+/* Samples of which exposed cycles are unknown: of the series that lacks the most, wherever it is. */
+static void test_unexposed(void **unused)
+{
+	static const struct {
+		__u64 valid, exposed_n, want;
+	} rows[][3] = {
+		{ { 3, 2, 5 }, { 9, 4 }, { 4, 1 } },
+		{ { 1, 9, 0 }, { 2, 9 }, { 7, 7 } }, /* more than are valid: nothing lacks */
+	};
+	static struct metrics_group g;
+	const struct ibs_slot_name name = {};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct metrics_groups all = {};
+		struct series s[3] = {};
+		const struct group of = { .n_series = 3, .series = s, .has_exposed = true };
+
+		for (int k = 0; k < 3; k++)
+			s[k] = (struct series){ .src = k,
+						.samples = 10,
+						.valid = rows[i][k].valid,
+						.exposed_n = rows[i][k].exposed_n };
+		metrics_groups_add(&all, &of, &name, false);
+		metrics_unpack(&all, &all.group[0], false, &g);
+		assert_int_equal(g.unexposed, rows[i][0].want);
+		metrics_groups_free(&all);
+	}
+}
+
 /* Of fetches, the TLB counts are made of their translations, and nothing is exposed. */
 static void test_fetches(void **unused)
 {
@@ -325,6 +399,7 @@ static void test_slowest(void **unused)
 	static struct metrics_group g;
 	struct metrics_groups all = { .by = IBS_BY_CGROUP };
 	struct group of = {};
+	size_t bytes = 0;
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -337,6 +412,9 @@ static void test_slowest(void **unused)
 		metrics_unpack(&all, &all.group[0], false, &g);
 		assert_int_equal(g.slowest[0].time_ns, rows[i].kept);
 		assert_int_equal(g.slowest[2].cpu, rows[i].kept);
+		if (i == 1)
+			bytes = all.bytes;
+		assert_true(i < 1 || all.bytes == bytes); /* in the same place */
 	}
 	assert_int_equal(all.n, 1);
 	metrics_groups_free(&all);
@@ -347,6 +425,7 @@ static void read_groups(struct metrics *m, __u64 a, __u64 b, __u64 c)
 {
 	static struct metrics_group sum;
 	struct metrics_groups *all = &m->groups[0];
+	const struct group g = { .has_exposed = counts_exposed };
 
 	*m = (struct metrics){ .facts.n_events = 1 };
 	memset(&sum, 0, sizeof(sum));
@@ -356,11 +435,11 @@ static void read_groups(struct metrics *m, __u64 a, __u64 b, __u64 c)
 	m->facts.reading[0].ledger.pmu_exact = true;
 	m->facts.reading[0].ledger.outcome[IBS_OUTCOME_AGGREGATED] = a + b + c;
 	if (a)
-		add_of(all, (struct group){}, "/a", a);
+		add_of(all, g, "/a", a);
 	if (b)
-		add_of(all, (struct group){}, "/b", b);
+		add_of(all, g, "/b", b);
 	if (c)
-		add_of(all, (struct group){}, "/c", c);
+		add_of(all, g, "/c", c);
 	metrics_pack(all, &all->whole, &sum);
 	all->sum = NULL;
 }
@@ -473,6 +552,180 @@ static void test_increase(void **unused)
 	assert_int_equal(base_bytes(&base), 0);
 }
 
+/* @n times as many of everything: of all sources but those in @lacks, and of all buckets. */
+static void read_sources(struct metrics *m, __u64 n, __u32 lacks)
+{
+	static __u64 buckets[IBS_LAT_BUCKETS];
+	static struct metrics_group sum;
+	struct metrics_groups *all = &m->groups[0];
+	const struct ibs_slot_name name = { .cgroup = "/a" };
+	struct series s[IBS_SRC_N];
+	struct group g = { .series = s, .tlb = { n, 2 * n, 3 * n, 4 * n, 5 * n, 6 * n } };
+
+	g.has_exposed = true;
+	*m = (struct metrics){ .facts.n_events = 1 };
+	memset(&sum, 0, sizeof(sum));
+	*all = (struct metrics_groups){ .by = IBS_BY_CGROUP, .sum = &sum };
+	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+		buckets[b] = n * (b % 5 + 1);
+	for (int src = 0; src < IBS_SRC_N; src++)
+		if (!(lacks >> src & 1))
+			s[g.n_series++] = (struct series){ .src = src,
+							   .samples = 1000 * n,
+							   .valid = 100 * n,
+							   .sum = 5 * n,
+							   .ops = 7 * n,
+							   .cycles = n << src,
+							   .exposed = 2 * n,
+							   .exposed_n = 99 * n,
+							   .buckets = buckets };
+	metrics_groups_add(all, &g, &name, false);
+	/* a group that ended has as much */
+	g.ended = true;
+	metrics_groups_add(all, &g, &name, false);
+	metrics_pack(all, &all->whole, &sum);
+	all->sum = NULL;
+}
+
+static void sources_are(const struct metrics_group *g, __u64 n, __u32 lacks)
+{
+	for (int src = 0; src < IBS_SRC_N; src++) {
+		const struct series *s = &g->src[src];
+		const __u64 k = lacks >> src & 1 ? 0 : n;
+
+		assert_int_equal(s->samples, 1000 * k);
+		assert_int_equal(s->valid, 100 * k);
+		assert_int_equal(s->sum, 5 * k);
+		assert_int_equal(s->ops, 7 * k);
+		assert_int_equal(s->cycles, k << src);
+		assert_int_equal(s->exposed, 2 * k);
+		for (int b = 0; k && b < IBS_LAT_BUCKETS; b++)
+			assert_int_equal(s->buckets[b], k * (b % 5 + 1));
+	}
+	assert_int_equal(g->unexposed, n);
+	assert_int_equal(g->tlb.l2_hit, n);
+	assert_int_equal(g->tlb.l2_miss, 2 * n);
+	assert_int_equal(g->tlb.l2_hit_ops, 3 * n);
+	assert_int_equal(g->tlb.l2_miss_ops, 4 * n);
+	assert_int_equal(g->tlb.refills, 5 * n);
+	assert_int_equal(g->tlb.refill_cycles, 6 * n);
+}
+
+/* Of each source and bucket, also the first and the last one. */
+static void test_all_sources(void **unused)
+{
+	static struct base_work w;
+	struct metrics_base base = {};
+	struct base_event e;
+	struct metrics m;
+
+	(void)unused;
+	read_sources(&m, 3, 0);
+	base_event_init(&e, &m, 0, &base);
+	assert_true(e.rank[0].recent == 3 * ((1 << IBS_SRC_N) - 1));
+	base_keep(&base, &e);
+	base_event_free(&e);
+	metrics_groups_free(&m.groups[0]);
+
+	read_sources(&m, 10, 0);
+	base_event_init(&e, &m, 0, &base);
+	assert_true(e.rank[0].recent == 7 * ((1 << IBS_SRC_N) - 1));
+	assert_true(base_rest(&base, &e, &w));
+	sources_are(&w.rest, 14, 0);
+	assert_int_equal(base_take(&base, &e, 0, &w), 1);
+	sources_are(&w.now, 7, 0);
+	sources_are(&w.rest, 7, 0);
+	base_event_free(&e);
+	metrics_groups_free(&m.groups[0]);
+
+	/* less than was known, and nothing of one source: all of it is new */
+	read_sources(&m, 2, 1 << IBS_SRC_L3);
+	base_event_init(&e, &m, 0, &base);
+	assert_false(base_rest(&base, &e, &w));
+	metrics_unpack(e.groups, &e.groups->whole, true, &w.rest);
+	assert_int_equal(base_take(&base, &e, 0, &w), 1);
+	sources_are(&w.now, 2, 1 << IBS_SRC_L3);
+	base_event_free(&e);
+	metrics_groups_free(&m.groups[0]);
+	base_drop(&base);
+}
+
+static void rank_only(const struct metrics *m, struct metrics_base *base, double recent)
+{
+	struct base_event e;
+
+	base_event_init(&e, m, 0, base);
+	assert_int_equal(e.groups->n, 1);
+	assert_true(e.rank[0].recent == recent);
+	base_keep(base, &e);
+	base_event_free(&e);
+}
+
+/* What a group costs: its latencies where their products with ops are unknown, and the increase since the base. */
+static void test_cost(void **unused)
+{
+	const struct ibs_slot_name name = { .cgroup = "/a" };
+	struct series s = { .src = IBS_SRC_UNKNOWN };
+	const struct group g = { .n_series = 1, .series = &s };
+	struct metrics m = { .groups[0].by = IBS_BY_CGROUP };
+	struct metrics_base base = {};
+
+	(void)unused;
+	s.samples = 1;
+	s.sum = 50;
+	metrics_groups_add(&m.groups[0], &g, &name, false);
+	rank_only(&m, &base, 50);
+	rank_only(&m, &base, 0);
+	/* samples without latency cost nothing */
+	s.sum = 0;
+	metrics_groups_add(&m.groups[0], &g, &name, false);
+	rank_only(&m, &base, 0);
+	/* without new samples its cost stays known */
+	rank_only(&m, &base, 0);
+	s.sum = 7;
+	metrics_groups_add(&m.groups[0], &g, &name, false);
+	rank_only(&m, &base, 7);
+	metrics_groups_free(&m.groups[0]);
+	base_drop(&base);
+}
+
+/* The costliest groups have their counts kept, up to the last byte of the limit; others are in the rest. */
+static void test_base_limit(void **unused)
+{
+	static const unsigned int rooms[] = { METRICS_BASE_MAX / 2, METRICS_BASE_MAX / 2, 64 };
+	static const int takes[] = { 1, 1, 0 };
+	static struct base_work w;
+	struct metrics_base base = {};
+	struct base_event e;
+	struct metrics m;
+
+	(void)unused;
+	for (int now = 0; now < 2; now++) {
+		struct metrics_groups *all = &m.groups[0];
+
+		read_groups(&m, 300 + now, 200 + now, 100 + now);
+		for (size_t i = 0; i < ARRAY_SIZE(rooms) && !now; i++) {
+			struct metrics_packed *p = &all->group[i];
+
+			p->counts = memcpy(metrics_keep(all, rooms[i]), p->counts, p->room);
+			p->room = rooms[i];
+			all->whole.counts = NULL; /* takes no room */
+		}
+		base_event_init(&e, &m, 0, &base);
+		for (size_t i = 0; i < ARRAY_SIZE(rooms) && now; i++) {
+			metrics_unpack(all, &all->whole, true, &w.rest);
+			assert_int_equal(base_take(&base, &e, i, &w), takes[i]);
+			if (takes[i])
+				assert_int_equal(w.now.samples, 6);
+		}
+		if (!now)
+			base_keep(&base, &e);
+		base_event_free(&e);
+		metrics_groups_free(all);
+	}
+	base_drop(&base);
+}
+
 /* Groups that cost the same stay in their order; and exposed cycles, which another build does not count, can be less. */
 static void test_ties(void **unused)
 {
@@ -482,6 +735,7 @@ static void test_ties(void **unused)
 	struct metrics m;
 
 	(void)unused;
+	counts_exposed = true;
 	read_groups(&m, 5, 5, 5);
 	base_event_init(&e, &m, 0, &base);
 	rank_is(&e, 0, "/a", 110);
@@ -491,13 +745,17 @@ static void test_ties(void **unused)
 	base_event_free(&e);
 	metrics_groups_free(&m.groups[0]);
 	exposed_per_sample = 1;
+	counts_exposed = false;
 	read_groups(&m, 6, 5, 7);
 	exposed_per_sample = 13;
 	base_event_init(&e, &m, 0, &base);
 	assert_true(base_rest(&base, &e, &w));
+	assert_int_equal(w.old.unexposed, 15);
+	assert_int_equal(w.rest.unexposed, 0);
 	assert_int_equal(w.rest.src[IBS_SRC_L2].exposed, 0);
 	assert_int_equal(base_take(&base, &e, 1, &w), 1);
 	assert_int_equal(w.now.samples, 6);
+	assert_int_equal(w.now.unexposed, 0);
 	assert_int_equal(w.now.src[IBS_SRC_L2].exposed, 0);
 	base_event_free(&e);
 	metrics_groups_free(&m.groups[0]);
@@ -517,6 +775,7 @@ static void test_memory_comes_back(void **unused)
 		if (i == 10)
 			before = memory_in_use();
 		read_groups(&m, 5 + i, 5, 5 + i % 3);
+		add_of(&m.groups[0], (struct group){}, "/a", 1); /* has one already */
 		base_event_init(&e, &m, 0, &base);
 		base_keep(&base, &e);
 		base_event_free(&e);
@@ -530,7 +789,7 @@ static void test_memory_comes_back(void **unused)
 static void test_row(void **unused)
 {
 	static struct metrics_group g;
-	char text[1024] = "";
+	static char text[1 << 14];
 	struct json_writer w = {};
 
 	(void)unused;
@@ -546,6 +805,8 @@ static void test_row(void **unused)
 		if (src > IBS_SRC_L3)
 			break;
 		s->buckets = metrics_buckets(&g, src);
+		for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+			s->buckets[b] = 3;
 		s->buckets[0] = 2;
 		s->buckets[IBS_LAT_BUCKETS - 1] = 7;
 	}
@@ -592,6 +853,7 @@ static void test_about(void **unused)
 	assert_non_null(strstr(text, "false"));
 	assert_non_null(strstr(text, "true"));
 	assert_non_null(strstr(text, "coarse_histograms"));
+	assert_null(strstr(strstr(text, "event 1"), "\"event\"")); /* only two */
 	free(text);
 	free(m);
 }
@@ -599,13 +861,16 @@ static void test_about(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_packed),	 cmocka_unit_test(test_packed_sources),
-		cmocka_unit_test(test_keep),	 cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_fetches),	 cmocka_unit_test(test_slowest),
-		cmocka_unit_test(test_increase), cmocka_unit_test(test_row),
-		cmocka_unit_test(test_ties),	 cmocka_unit_test(test_memory_comes_back),
-		cmocka_unit_test(test_about),
+		cmocka_unit_test(test_packed),	   cmocka_unit_test(test_packed_sources),
+		cmocka_unit_test(test_keep),	   cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_fetches),	   cmocka_unit_test(test_slowest),
+		cmocka_unit_test(test_increase),   cmocka_unit_test(test_row),
+		cmocka_unit_test(test_ties),	   cmocka_unit_test(test_memory_comes_back),
+		cmocka_unit_test(test_about),	   cmocka_unit_test(test_unexposed),
+		cmocka_unit_test(test_cost),	   cmocka_unit_test(test_all_sources),
+		cmocka_unit_test(test_base_limit), cmocka_unit_test(test_packed_size),
 	};
 
+	mallopt(M_PERTURB, 0x5a); /* so that what is read without being set is not 0 */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,7 @@ static void test_neighbours(void **unused)
 		put_names(&all->victim[i], "v");
 		put_names(&all->suspect[i], "s");
 	}
+	all->use[0].known = IBS_NEIGHBOUR_L3;
 	all->use[1].known = IBS_NEIGHBOUR_TRAFFIC;
 	all->use[2].known = IBS_NEIGHBOUR_TRAFFIC | IBS_NEIGHBOUR_L3;
 	for (unsigned int i = 0; i < all->n; i++) {
@@ -210,8 +211,9 @@ static void test_neighbours(void **unused)
 	is_pair(lines_neighbour_traffic, 0, 101);
 	is_pair(lines_neighbour_traffic, 1, 102);
 	ends(lines_neighbour_traffic, 2);
-	is_pair(lines_neighbour_l3, 0, 202);
-	ends(lines_neighbour_l3, 1);
+	is_pair(lines_neighbour_l3, 0, 200);
+	is_pair(lines_neighbour_l3, 1, 202);
+	ends(lines_neighbour_l3, 2);
 	assert_false(lines_neighbour_slowdowns(&r, 3, &l));
 	assert_true(isnan(l.value));
 }
