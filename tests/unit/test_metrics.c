@@ -385,6 +385,8 @@ static void test_exposed(void **unused)
 	slot[IBS_EXPOSED_UNKNOWN] = 2;
 	print(METRICS_OPENMETRICS);
 	has("ibscope_load_exposed_unknown_samples_total{cgroup=\"/a\"} 2");
+	print(METRICS_JSON);
+	assert_non_null(strstr(text, "\"exposed\":{\"cycles\":4321,\"unknown_samples\":2}"));
 
 	/* all of a group, as when it begins, are no less counted */
 	put_slot(2, 8, "/b");
@@ -1166,6 +1168,19 @@ static void test_json(void **state)
 	json_decref(o);
 }
 
+/* No cycles are a latency, too, and the first source is one. */
+static void test_json_zero(void **state)
+{
+	(void)state;
+	put_slot(1, 1, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_UNKNOWN, 20, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L3, 0, 200);
+	print(METRICS_JSON);
+	assert_non_null(strstr(text, "\"p50\":0,\"p90\":0,\"p99\":0"));
+	assert_non_null(strstr(text, "\n{\"namespace\":")); /* a line per group */
+	assert_non_null(strstr(text, "\"sources\":{\"unknown\":{"));
+}
+
 static struct metrics *read_one(void)
 {
 	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
@@ -1499,6 +1514,11 @@ static void test_process(void **state)
 	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
 	assert_true(then.start_s == first.start_s);
 	assert_true(now.tv_sec + 1 >= first.start_s && now.tv_sec - first.start_s < 3600);
+	/* what it does not say is unknown, not as before */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max }), 0);
+	process_stats_read(&then);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(isnan(then.rss_bytes) && isnan(then.virtual_bytes) && isnan(then.open_fds));
 }
 
 int main(void)
@@ -1517,6 +1537,7 @@ int main(void)
 		T(test_native),
 		T(test_unknown_is_absent),
 		T(test_json),
+		T(test_json_zero),
 		T(test_pieces),
 		T(test_coarse),
 		T(test_edges),
