@@ -23,14 +23,14 @@ PERF = os.path.join(HERE, '..', 'data', 'perf')
 
 # what tests/unit writes: name, the program, its arguments; %: the directory of programs
 RECORDINGS = {
-    'plain': ('make_recording', '1500'), 'none': ('make_recording', '0'), 'fetch': ('make_recording', '1500', 'only-fetch'),
-    'both': ('make_recording', '1500', 'fetch'), 'bare': ('make_recording', '1500', 'bare'), 'cut': ('make_recording', '1500', 'cut'),
-    'markup': ('make_recording', '1500', 'markup'), 'stacks': ('make_recording', '1500', 'stacks'),
-    'random': ('make_recording', '1500', 'random'), 'node0': ('make_recording', '1500', 'node:0:4:0:0'),
-    'node1': ('make_recording', '1500', 'node:1:4:0:0'), 'shop': ('make_shop', '3000'), 'known': ('make_lines', 'known'),
+    'plain': ('make_recording', '400'), 'none': ('make_recording', '0'), 'fetch': ('make_recording', '400', 'only-fetch'),
+    'both': ('make_recording', '400', 'fetch'), 'bare': ('make_recording', '400', 'bare'), 'cut': ('make_recording', '400', 'cut'),
+    'markup': ('make_recording', '400', 'markup'), 'stacks': ('make_recording', '400', 'stacks'),
+    'random': ('make_recording', '400', 'random'), 'node0': ('make_recording', '400', 'node:0:4:0:0'),
+    'node1': ('make_recording', '400', 'node:1:4:0:0'), 'shop': ('make_shop', '3000'), 'known': ('make_lines', 'known'),
     'open': ('make_lines', 'known', 'ibs_op/cnt_ctl=1/', 'open'), 'filtered': ('make_lines', 'known', 'ibs_op/cnt_ctl=1,l3missonly=1/'),
     'zen3': ('make_lines', 'known', 'zen3'), 'virtual': ('make_lines', 'known', 'virtual'), 'nowhere': ('make_lines', 'known', 'nowhere'),
-    'zen2': ('make_lines', 'random', '1500', '1'), 'zen6': ('make_lines', 'random', '1500', '3'), 'numa': ('make_lines', 'numa', '1500', '0'),
+    'zen2': ('make_lines', 'random', '400', '1'), 'zen6': ('make_lines', 'random', '400', '3'), 'numa': ('make_lines', 'numa', '400', '0'),
     'selected': ('make_lines', 'known', '-p 100 --comm web'), 'annotated': ('make_annotated',),
     'namesakes': ('make_annotated', 'copy', '%/copy'), 'inlined': ('make_types', '%/inlined'), 'places': ('make_places',), 'heap': ('make_heap',), 'strata': ('make_strata', '1', '48'),
     'coupled': ('make_neighbours', 'coupled', '1'),
@@ -41,8 +41,8 @@ KEYS = ('cgroup,container,pod,pid,tid,comm,cpu,ccx,node,mem_node,distance,mode,s
         'mapping,range,variable,offset,type,field,field_offset,field_size,space,page_size,prefetch,miss,rank,host,region,omp_region,thread_role,event')
 COUNTED = 'cgroup,container,pod,pid,tid,comm,cpu,ccx,node,mem_node,distance,mode,src,op'
 # what is run on each recording, after its schema; it may refuse one without such samples
-EACH = [('report', 'report'), ('report', 'numa'), ('c2c', 'c2c'), ('hist', 'replay'), ('annotate', 'annotate'),
-        ('dump', 'dump', '--events', '--limit', '150')]
+EACH = [('report', 'report'), ('report', 'numa'), ('c2c', 'c2c', '--top', '50'), ('hist', 'replay'), ('annotate', 'annotate'),
+        ('dump', 'dump', '--events', '--limit', '60')]
 # on those of MORE
 OPTIONS = [
     ('report', 'report', '--by', KEYS[0]), ('report', 'report', '--by', KEYS[1]), ('report', 'report', '--by', 'fetch,itlb,cgroup'),
