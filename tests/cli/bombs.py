@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """bombs.py NAME FILE: write a small recording or perf.data that would take minutes or gigabytes of a careless reader."""
 import ctypes
-import ctypes.util
+import functools
 import json
 import random
 import struct
@@ -14,12 +14,13 @@ META, SAMPLES, EVENTS, STACKS, LEDGER, END = range(1, 7)
 COMM, MMAP, FORK, EXIT, CGROUP, LOST, RANK, REGION, SLAB = range(1, 10)
 M64 = (1 << 64) - 1
 
-zstd = ctypes.CDLL(ctypes.util.find_library('zstd') or 'libzstd.so.1')
+zstd = ctypes.CDLL('libzstd.so.1')     # find_library() would start a compiler
 zstd.ZSTD_compressBound.restype = zstd.ZSTD_compress.restype = ctypes.c_size_t
 zstd.ZSTD_compressBound.argtypes = (ctypes.c_size_t,)
 zstd.ZSTD_compress.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
 
 
+@functools.lru_cache(2)     # the same block again and again
 def pack(data):
     out = ctypes.create_string_buffer(zstd.ZSTD_compressBound(len(data)))
     n = zstd.ZSTD_compress(out, len(out), data, len(data), 3)
@@ -44,6 +45,15 @@ class Recording:
                            zlib.crc32(stored))
         self.data += [head, struct.pack('<I', zlib.crc32(head)), stored]
         self.seq += 1
+
+    def repeat(self, event, times):
+        """As events() with one event so many times."""
+        most = BLOCK_MAX // len(event)
+        full = event * most
+        for _ in range(times // most):
+            self.block(EVENTS, full, most)
+        if times % most:
+            self.block(EVENTS, event * (times % most), times % most)
 
     def events(self, events):
         """Blocks as full as they may be."""
@@ -70,8 +80,8 @@ class Recording:
             many = isinstance(v, list)
             heads.append(struct.pack('<BBBBBB2xQ', ids[name], 0, 0, 8 if many else 0, 0, 0, 0 if many else v))
             if many:
-                words = [struct.pack('<Q', x) for x in v]
-                planes += [bytes(w[k] for w in words) for k in range(8)]
+                words = struct.pack(f'<{n}Q', *v)
+                planes += [words[k::8] for k in range(8)]
         heads.append(struct.pack('<BBBBBB2xQ', 0xff, 0, 0, 0, 0, 0, 0))
         self.block(SAMPLES, b''.join(heads + planes), n)
 
@@ -109,18 +119,21 @@ def rank(tgid, n):
     return event(RANK, struct.pack('<IIiI', tgid, n, 0, 0))
 
 
+INVERSE = [pow(factor, -1, 1 << 64) for factor in (0xbf58476d1ce4e5b9, 0x9e3779b97f4a7c15)]
+
+
 def unhash(h):
     """The key whose hash in src/base/u64_map.h would be h, were it not seeded."""
     h ^= h >> 32
-    h = h * pow(0xbf58476d1ce4e5b9, -1, 1 << 64) & M64
+    h = h * INVERSE[0] & M64
     h ^= (h >> 29) ^ (h >> 58)
-    h = h * pow(0x9e3779b97f4a7c15, -1, 1 << 64) & M64
+    h = h * INVERSE[1] & M64
     return h ^ h >> 32
 
 
 def forks():
     r = Recording()
-    r.events([fork(101, 101, 100, 100)] * 3000000)
+    r.repeat(fork(101, 101, 100, 100), 3000000)
     return r.bytes()
 
 
@@ -177,7 +190,7 @@ def new_regions():
 
 def deep_regions():
     r = Recording()
-    r.events(region(100, b'r') for i in range(400000))
+    r.repeat(region(100, b'r'), 400000)
     r.samples(100)
     return r.bytes()
 
@@ -257,17 +270,19 @@ def times():
 def metas():
     """A long description, again and again."""
     r = Recording()
+    nested, long = '[' * 60000, json.dumps({'a': 'x' * 60000})
     for _ in range(3000):
-        r.block(META, '[' * 60000)
-        r.block(META, json.dumps({'a': 'x' * 60000}))
+        r.block(META, nested)
+        r.block(META, long)
     r.samples(100)
     return r.bytes()
 
 
 def ledgers():
     r = Recording()
+    ledger = json.dumps({'seen': 1, 'filtered': {f'k{i}': 0 for i in range(5000)}})
     for _ in range(200):
-        r.block(LEDGER, json.dumps({'seen': 1, 'filtered': {f'k{i}': 0 for i in range(5000)}}))
+        r.block(LEDGER, ledger)
     r.samples(100)
     return r.bytes()
 
@@ -355,7 +370,7 @@ class Perf:
 
     def compressed(self, records):
         """As large as a record can be."""
-        data = pack(b''.join(records))
+        data = pack(records if isinstance(records, bytes) else b''.join(records))
         for at in range(0, len(data), 65000):
             self.data.append(struct.pack('<IHH', P_COMPRESSED, 0, 8 + len(data[at:at + 65000])) + data[at:at + 65000])
 
@@ -377,13 +392,13 @@ def p_sample(time):
 
 def p_forks():
     p = Perf()
-    p.compressed([record(P_FORK, struct.pack('<IIIIQ', 2, 1, 2, 1, 0) + p_tail(1000))] * 4000000)
+    p.compressed(record(P_FORK, struct.pack('<IIIIQ', 2, 1, 2, 1, 0) + p_tail(1000)) * 4000000)
     return p.bytes()
 
 
 def p_samples():
     p = Perf()
-    p.compressed([p_sample(1000)] * 1500000)
+    p.compressed(p_sample(1000) * 1500000)
     return p.bytes()
 
 
@@ -396,7 +411,7 @@ def p_backwards():
 
 def p_rounds():
     p = Perf()
-    p.compressed([record(P_ROUND, b'')] * 10000000)
+    p.compressed(record(P_ROUND, b'') * 10000000)
     return p.bytes()
 
 
