@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of the program share: running it, cgroups, busy processes."""
+import array
 import atexit
 import contextlib
 import ctypes
@@ -26,6 +27,8 @@ PR_SET_PDEATHSIG = 1     # linux/prctl.h
 os.environ.setdefault('ASAN_OPTIONS', 'quarantine_size_mb=8')
 # Sanitizers slow no kernel, so the instrumented program is the one to test.
 IBSCOPE = os.path.join(SAN, 'ibscope')
+# Selects what is not of test_push_names.py, which may run beside: each reader of its programs' symbols takes up to 10 s of CPU time for one.
+NOT_DEAR = '--comm', '!dear'
 
 
 def run(*args, timeout=180, **kw):
@@ -63,6 +66,24 @@ def until(what, seconds=60):
         time.sleep(pause)
         pause = min(pause * 1.3, 0.4)
     return found
+
+
+def ask(path, request, *files, timeout=60):
+    """What a collector's control socket answers, as socat would have it: no process, which would take more CPU time than the answer."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(timeout)
+        s.connect(path)
+        s.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', files))] if files else [])
+        s.shutdown(socket.SHUT_WR)
+        out = b''
+        while chunk := s.recv(65536):
+            out += chunk
+    return out.decode()
+
+
+def ask_json(path, verb):
+    """The object that `ctl --json` with this verb prints."""
+    return json.loads(ask(path, f'{verb}\njson\n'.encode()).split('\n', 1)[1])
 
 
 def open_files(pid):
@@ -161,16 +182,16 @@ class Cgroup:
 
 
 class Busy:
-    """A process that keeps one CPU busy, in a cgroup, for this @share of each 50 ms: tests run beside others."""
+    """A process that keeps one CPU busy, in a cgroup, for this @share of each 50 ms: tests run beside others. Its name is that of @program."""
 
-    def __init__(self, cpu, cgroup=None, share=0.2):
+    def __init__(self, cpu, cgroup=None, share=0.2, program=None):
         code = 'while True: pass' if share == 1 else f'''import time
 while True:
     end = time.monotonic() + {0.05 * share}
     while time.monotonic() < end:
         pass
     time.sleep({0.05 * (1 - share)})'''
-        self.p = subprocess.Popen([sys.executable, '-IS', '-c', code], preexec_fn=lambda: self.start(cpu))
+        self.p = subprocess.Popen([program or sys.executable, '-IS', '-c', code], preexec_fn=lambda: self.start(cpu))
         if cgroup:
             cgroup.add(self.p.pid)
         self.pid = self.p.pid

@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -25,7 +26,7 @@ PROGRAM = '''
 #include <time.h>
 volatile long n;
 __attribute__((noinline)) void %s(void) { for (int i = 0; i < 300000; i++) n++; }
-int main(void) { for (;;) { %s(); nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, 0); } }
+int main(void) { for (;;) { %s(); nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, 0); } }
 '''
 
 
@@ -46,18 +47,29 @@ def removed(cgroup):
 
 @unittest.skipUnless(test_push.OK, f'no BPF on this machine: {test_push.WHY}')
 class PushNames(unittest.TestCase):
+    SELECT = ()
     setUp, server, collector, status, until = (getattr(test_push.Push, name) for name in
                                                      ('setUp', 'server', 'collector', 'status', 'until'))
     failed, form = staticmethod(test_push.Push.failed), staticmethod(test_push.Push.form)
 
-    def program(self, name, more=''):
-        path = f'{self.dir}/{name}'
+    @classmethod
+    def setUpClass(cls):
+        cls.programs = tempfile.mkdtemp(prefix='ibscope-push-')
+        cls.addClassCleanup(shutil.rmtree, cls.programs)
+        os.chmod(cls.programs, 0o755)
+        cls.dear, cls.victim = cls.dear_files(), cls.program('victim')
+
+    @classmethod
+    def program(cls, name, more=''):
+        path = f'{cls.programs}/{name}'
         subprocess.run(['gcc', '-O1', '-x', 'c', '-o', path, '-'], input=(PROGRAM % (name, name) + more).encode(), check=True)
         return path
 
-    def dear_files(self):
-        """Programs whose symbols have one address and one long name, so that sorting them is what takes time."""
-        path = self.program('dear', f'__asm__(".globl {"x" * NAME_BYTES}\\n{"x" * NAME_BYTES} = 1\\n");')
+    @classmethod
+    def dear_files(cls):
+        """Programs whose symbols have one address and one long name, so that sorting them is what takes time. All have the name that
+        collectors of other tests leave out."""
+        path = cls.program('dear', f'__asm__(".globl {"x" * NAME_BYTES}\\n{"x" * NAME_BYTES} = 1\\n");')
         with open(path, 'rb') as f:
             data = bytearray(f.read())
         at, n = struct.unpack_from('<Q', data, 40)[0], struct.unpack_from('<H', data, 60)[0]
@@ -69,8 +81,9 @@ class PushNames(unittest.TestCase):
         struct.pack_into('<Q', data, 40, len(data) + 24 * SYMBOLS)
         with open(path, 'wb') as f:
             f.write(data + symbol * SYMBOLS + b''.join(struct.pack('<IIQQQQIIQQ', *s) for s in sections))
-        paths = [path] + [f'{path}{i}' for i in range(1, DEAR)]
+        paths = [path] + [f'{cls.programs}/{i}/dear' for i in range(1, DEAR)]
         for copy in paths[1:]:
+            os.mkdir(os.path.dirname(copy))
             shutil.copy(path, copy)
         return paths
 
@@ -81,9 +94,9 @@ class PushNames(unittest.TestCase):
 
     def neighbours(self):
         """The collector is started first: what ran before is named by what it found in /proc, in the order of pids."""
-        for path in self.dear_files():
+        for path in self.dear:
             self.run_as(path, 65533)
-        self.run_as(self.program('victim'), 65532)
+        self.run_as(self.victim, 65532)
 
     def little_cpu(self):
         """What leaves a process, and those that it starts, little of a CPU: a quota, which makes no other test wait, or hogs."""

@@ -90,7 +90,7 @@ class Live(unittest.TestCase):
         self.addCleanup(server.shutdown)
         with tempfile.TemporaryDirectory() as d:
             control = d + '/socket'
-            c = self.collector('--control', control, '--push', f'http://127.0.0.1:{server.server_port}/', '--push-interval', '1s',
+            c = self.collector('--control', control, *ibscope.NOT_DEAR, '--push', f'http://127.0.0.1:{server.server_port}/', '--push-interval', '1s',
                                '--push-duration', '0.3s')
             # the collector itself says more than its pins
             until(lambda: self.check('ctl-status', 'ctl', 'status', '--control', control)[0]['push']['failure'])
