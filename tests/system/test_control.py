@@ -71,8 +71,8 @@ class Case(unittest.TestCase):
         return o
 
     def ledger(self):
-        """As the collector itself says: no process, which would take more CPU time than the collector."""
-        return json.loads(self.ask(b'status\njson\n').split('\n', 1)[1])['ledger']
+        """As the collector itself says."""
+        return ibscope.ask_json(self.path, 'status')['ledger']
 
     def reasons(self, least=frozenset()):
         """What becomes of samples from now on; so many that all of `least` can be there."""
@@ -91,17 +91,8 @@ class Case(unittest.TestCase):
     def becomes(self, *what):
         self.assertEqual(self.reasons(set(what)), set(what))
 
-    def ask(self, request, timeout=20):
-        """The answer to a request, as socat would have it."""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(timeout)
-            s.connect(self.path)
-            s.sendall(request)
-            s.shutdown(socket.SHUT_WR)
-            out = b''
-            while chunk := s.recv(65536):
-                out += chunk
-        return out.decode()
+    def ask(self, request):
+        return ibscope.ask(self.path, request)
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')

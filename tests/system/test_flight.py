@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """serve --flight and ctl dump: the last samples as a recording, and how many were overwritten."""
-import array
 import concurrent.futures
 import csv
 import glob
@@ -9,9 +8,9 @@ import os
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -57,7 +56,7 @@ class Flight(unittest.TestCase):
         return o
 
     def sampled(self, n):
-        until(lambda: self.ledger()['aggregated'] > n)
+        until(lambda: ibscope.ask_json(self.socket, 'ledger')['aggregated'] > n)
 
     def dump(self):
         """The events of a dump; its ledger is that of its samples."""
@@ -76,15 +75,7 @@ class Flight(unittest.TestCase):
         return events[1:-1], samples, end
 
     def ask(self, request, *files):
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(20)
-            s.connect(self.socket)
-            s.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', files))] if files else [])
-            s.shutdown(socket.SHUT_WR)
-            out = b''
-            while chunk := s.recv(65536):
-                out += chunk
-        return out.decode()
+        return ibscope.ask(self.socket, request, *files)
 
     def test_whole_flight(self):
         """All samples since the start, each once, while sampling goes on."""
@@ -110,7 +101,7 @@ class Flight(unittest.TestCase):
 
     def test_commands_read_it(self):
         self.busy()
-        self.collector('--flight', '60s')
+        self.collector('--flight', '60s', *ibscope.NOT_DEAR)
         self.sampled(3000)
         self.dump()
         head = run('report', self.file).stdout.splitlines()
@@ -188,7 +179,7 @@ class Flight(unittest.TestCase):
         return sorted(glob.glob(dir + '/flight-*.data'))
 
     def status(self):
-        return json.loads(self.ctl('--json', 'status'))['flight']
+        return ibscope.ask_json(self.socket, 'status')['flight']
 
     def check_flight(self, path):
         p = run('report', '--json', path)
@@ -296,8 +287,7 @@ class Flight(unittest.TestCase):
     def test_slow_reader(self):
         """A reader that takes nothing keeps one dump waiting, and nothing else."""
         kept = self.dir + '/kept'
-        c = self.collector('--flight', '60s', '--by', 'comm,src', '--flight-dir', kept, '--flight-on', 'comm == flightload && samples > 0',
-                           period='20000')
+        c = self.collector('--flight', '60s', '--by', 'comm,src', '--flight-dir', kept, '--flight-on', 'comm == flightload && samples > 0')
         self.sampled(50000)
         reader, writer = os.pipe()
         with concurrent.futures.ThreadPoolExecutor() as pool, open(reader, 'rb') as r:
@@ -307,9 +297,8 @@ class Flight(unittest.TestCase):
             self.assertIn('another dump is being written', self.ctl('dump', '-o', self.file, code=1))
             self.sampled(before + 1000)
             # a condition that becomes true meanwhile waits
-            load = subprocess.Popen([shutil.copy('/usr/bin/md5sum', self.dir + '/flightload'), '/dev/zero'])
-            self.addCleanup(load.wait)
-            self.addCleanup(load.kill)
+            os.symlink(sys.executable, self.dir + '/flightload')
+            self.addCleanup(Busy(0, program=self.dir + '/flightload').stop)
             time.sleep(4)
             self.assertEqual((self.recordings(kept), self.status()['skipped']), ([], 0))
             os.close(writer)
