@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Each pin removed, replaced or damaged, under a running collector and before one starts."""
+import ctypes
 import json
 import os
 import shutil
@@ -13,11 +14,13 @@ import urllib.error
 import urllib.request
 
 import ibscope
+from bpf_probe import bpf
 from ibscope import free_port, residual, run, until
 from test_pins import BPFTOOL, OK, WHY, Directory
 
 MAPS = 'series', 'slot_owners', 'state', 'cgroups', 'groups', 'slots', 'meta', 'names'
 NOTICED_S = 10
+BPF_OBJ_GET, BPF_OBJ_GET_INFO_BY_FD = 7, 15    # linux/bpf.h
 
 
 def bpftool(*args):
@@ -25,12 +28,20 @@ def bpftool(*args):
 
 
 def kernel_id(path):
-    """Of a map or a link; None: there is none, or something else."""
-    for kind in 'map', 'link':
-        p = subprocess.run([BPFTOOL, '-j', kind, 'show', 'pinned', path], capture_output=True, text=True)
-        if not p.returncode and (found := json.loads(p.stdout)):
-            return kind, (found[0] if isinstance(found, list) else found)['id']
-    return None
+    """Of a map or a link; None: there is none, or something else. Without bpftool, which would be started thousands of times."""
+    name, info = ctypes.create_string_buffer(path.encode()), ctypes.create_string_buffer(256)
+    try:
+        fd = bpf(BPF_OBJ_GET, struct.pack('QII', ctypes.addressof(name), 0, 0))
+    except OSError:
+        return None
+    try:
+        kind = os.readlink(f'/proc/self/fd/{fd}').removeprefix('anon_inode:').strip('[]').replace('-', '_')
+        if kind not in ('bpf_map', 'bpf_link'):
+            return None
+        bpf(BPF_OBJ_GET_INFO_BY_FD, struct.pack('IIQ', fd, len(info), ctypes.addressof(info)))
+        return kind, struct.unpack_from('II', info)[1]  # type, id
+    finally:
+        os.close(fd)
 
 
 def put(path):
