@@ -31,7 +31,7 @@ class Examples(unittest.TestCase):
             program = os.path.join(cls.dir.name, name)
             subprocess.run(['cc', '-O1', '-g', '-pthread', '-o', program, os.path.join(EXAMPLES, name + '.c')], check=True)
             cls.data[name] = os.path.join(cls.dir.name, name + '.data')
-            p = ibscope.run('record', '--source', 'sim', '-c', '100000', '-o', cls.data[name], '--', program, '3')
+            p = ibscope.run('record', '--source', 'sim', '-c', '100000', '-o', cls.data[name], '--', program, '2')
             assert p.returncode == 0, p.stderr
 
     @classmethod
