@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """More cgroups than there are counters for, all with samples, and cgroups that come and go.
 
-IBSCOPE_CGROUPS is how many (default 1,500), IBSCOPE_CHURN_S how long they come and go (default 15):
+IBSCOPE_CGROUPS is how many (default 700), IBSCOPE_CHURN_S how long they come and go (default 10):
 `make many` takes 10,000 and ten minutes.
 """
 import os
@@ -16,8 +16,8 @@ from ibscope import BUILD, IBSCOPE, SAN, Cgroup, cgroup2_mount, memory_cgroup, u
 from test_containers import CPUS, OK, WHY
 from test_exporter import NOBODY, ROOT, Case, Exporter, Program, samples
 
-N = int(os.environ.get('IBSCOPE_CGROUPS', 1500))
-CHURN_S = float(os.environ.get('IBSCOPE_CHURN_S', 15))
+N = int(os.environ.get('IBSCOPE_CGROUPS', 700))
+CHURN_S = float(os.environ.get('IBSCOPE_CHURN_S', 10))
 RATE = 200
 PINS = f'/sys/fs/bpf/ibscope-many-{os.getpid()}'
 TOP = f'ibscope-test-many-{os.getpid()}'
