@@ -2,6 +2,7 @@
 """ibscope why FILE: of recordings in which one thing changes at a known time, and of files that are none."""
 import collections
 import csv
+import functools
 import io
 import json
 import os
@@ -89,9 +90,14 @@ class WhyFile(unittest.TestCase):
         p = run('report', self.path('shop.data'), '--container', 'postgres', '--by', 'container', '--json')
         self.assertEqual(d['a']['samples'] + d['b']['samples'], sum(r['samples'] for r in json.loads(p.stdout)['rows']))
 
+    @classmethod
+    @functools.cache
+    def rows(cls, name):
+        return list(csv.DictReader(io.StringIO(run('dump', '--csv', cls.path(name)).stdout)))
+
     def now(self, name, pid):
         """The samples of a process that are "now"."""
-        rows = list(csv.DictReader(io.StringIO(run('dump', '--csv', self.path(name)).stdout)))
+        rows = self.rows(name)
         first, last = (f(int(r['time_ns']) for r in rows) for f in (min, max))
         begin = last - int(min(30, (last - first) / 1e9 / 2) * 1e9)
         return [r for r in rows if int(r['time_ns']) >= begin and r['pid'] == pid and '1' in (r['ld_op'], r['st_op'])]
