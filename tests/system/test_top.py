@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The live screen on a pseudo-terminal: keys, resizes, signals, and the shell's screen afterwards."""
+import codecs
 import collections
 import fcntl
 import json
@@ -33,6 +34,7 @@ class Terminal:
         self.width, self.height = width, height
         self.clear()
         self.rest, self.all = '', ''
+        self.decode = codecs.getincrementaldecoder('utf-8')('replace').decode   # a read may end within a character
         self.fd, tty = os.openpty()
         self.size(width, height)
         env = {**os.environ, 'TERM': 'xterm-256color', 'LC_ALL': 'C.UTF-8', **env}
@@ -125,11 +127,12 @@ class Terminal:
             if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
                 return
             try:
-                data = os.read(self.fd, 65536).decode(errors='replace')
+                data = os.read(self.fd, 65536)
             except OSError:
                 return
             if not data:
                 return
+            data = self.decode(data)
             self.all += data
             data = self.rest + data
             i = 0
