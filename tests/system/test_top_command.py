@@ -3,9 +3,11 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -233,6 +235,23 @@ class Live(unittest.TestCase):
             with self.subTest(by=by):
                 command = self.zoom(['--by', by, '--sort', 'name'], ENTER + 'c' * cs, want)
                 self.assertIn(' -C 0 ' if by == 'cpu' else ' -C 0', command)
+
+    def test_late(self):
+        """After an interval that took long comes one that is long enough to have rows."""
+        t = Terminal([ibscope.IBSCOPE, 'top', '--source', 'sim', '-d', '0.5', '-c', '100000', '--by', 'cpu'], *SIZE)
+        try:
+            t.until('aggregated')
+            os.killpg(t.p.pid, signal.SIGSTOP)
+            time.sleep(1.6)
+            os.killpg(t.p.pid, signal.SIGCONT)
+            t.until(lambda s: re.search(r'every 0.5 s \((1\.[4-9]|[2-9]\.\d) s\)', s))
+            screens = []
+            for _ in range(12):
+                t.feed(0.1)
+                screens.append(t.text())
+        finally:
+            t.close()
+        self.assertFalse([s for s in screens if re.search(r'every 0.5 s \(0\.[01] s\)', s)])
 
     def test_collector(self):
         """No option selects from a collector's counters."""

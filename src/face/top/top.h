@@ -103,6 +103,9 @@ void top_annotate(struct top *t, const char *function, struct annotate *a);
 /* A line that is shown until the next key. */
 void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* True while there is such a line. */
+bool top_says(const struct top *t);
+
 void top_paint(struct top *t, const struct screen *screen, struct grid *g);
 
 /* One object a line, as `hist --json`: the interval that is shown, or @all of them. */

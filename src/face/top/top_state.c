@@ -129,8 +129,10 @@ void top_zoom_in(struct top *t)
 	const struct table_row *r;
 
 	top_update(t);
-	if (t->cursor >= t->table.n - t->table.n_rest)
+	if (t->cursor >= t->table.n - t->table.n_rest) {
+		top_say(t, "no group is selected");
 		return;
+	}
 	if (inside < 0 || t->n_zooms == TOP_ZOOMS) {
 		top_say(t, "there is nothing inside a %s", top_level_name(t));
 		return;
@@ -265,6 +267,11 @@ void top_say(struct top *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(t->said, sizeof(t->said), fmt, ap);
 	va_end(ap);
+}
+
+bool top_says(const struct top *t)
+{
+	return *t->said;
 }
 
 size_t top_shown(const struct top *t)

@@ -97,19 +97,23 @@ static int print_once(struct top_cmd *c)
 
 /* --- the screen --- */
 
-/* Show the last log message. */
+/* Show the last log message, but not before the next key if something answers the last one. */
 static void show_log(struct top_cmd *c)
 {
 	char *line;
 
-	if (fflush(c->log) || !ftell(c->log))
-		return;
-	c->log_text[strlen(c->log_text) - 1] = 0;
-	line = strrchr(c->log_text, '\n');
-	line = line ? line + 1 : c->log_text;
-	if (!strncmp(line, "warning: ", 9) || !strncmp(line, "error: ", 7))
-		top_say(c->view, "%s", line);
-	rewind(c->log);
+	if (!fflush(c->log) && ftell(c->log)) {
+		c->log_text[strlen(c->log_text) - 1] = 0;
+		line = strrchr(c->log_text, '\n');
+		line = line ? line + 1 : c->log_text;
+		if (!strncmp(line, "warning: ", 9) || !strncmp(line, "error: ", 7))
+			snprintf(c->trouble, sizeof(c->trouble), "%s", line);
+		rewind(c->log);
+	}
+	if (*c->trouble && !c->answered) {
+		top_say(c->view, "%s", c->trouble);
+		*c->trouble = 0;
+	}
 }
 
 static void write_json(struct top_cmd *c, bool all)
@@ -165,12 +169,14 @@ static void annotate_row(struct top_cmd *c)
 static bool take_keys(struct top_cmd *c)
 {
 	enum terminal_event event;
+	bool keys = false;
 	unsigned int key;
 	int y, x;
 
 	while ((event = terminal_read(&key, &y, &x)) != TERMINAL_NONE) {
 		if (event == TERMINAL_CLICK)
 			top_click(c->view, y, x);
+		keys |= event == TERMINAL_CLICK || event == TERMINAL_KEY;
 		if (event != TERMINAL_KEY)
 			continue;
 		switch (top_key(c->view, key)) {
@@ -189,6 +195,8 @@ static bool take_keys(struct top_cmd *c)
 			break;
 		}
 	}
+	if (keys)
+		c->answered = top_says(c->view);
 	return true;
 }
 
@@ -258,7 +266,8 @@ static int run(struct top_cmd *c, struct err *err)
 		if (now_s() < due)
 			continue;
 		note_trouble(c, add_interval(c, err), err);
-		due = fmax(due + top_interval(c->view), now_s());
+		/* an interval of a few milliseconds, after a late one, has no rows */
+		due = due_again_s(due, top_interval(c->view), now_s());
 	}
 }
 

@@ -25,6 +25,8 @@ struct top_cmd {
 	FILE *log; /* collects log messages while the screen is up */
 	char *log_text;
 	size_t log_size;
+	char trouble[1024];  /* the last warning that was not shown yet */
+	bool answered;	     /* the line on the screen is what a key led to */
 	unsigned int labels; /* requested from the source */
 	double began;	     /* start of the current interval */
 	__u64 seen;	     /* samples of all intervals */
