@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1074,46 +1072,6 @@ static void test_long_frames(void **state)
 	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
 
-/* All but pieces that are too small for zlib. */
-static void take_memory(void)
-{
-	const struct rlimit none = {};
-	void *last = NULL;
-
-	setrlimit(RLIMIT_AS, &none);
-	for (size_t n = 1 << 20; n >= 4096; n /= 2)
-		for (void **p; (p = malloc(n)); last = p)
-			*p = last;
-}
-
-/* A program without memory ends, instead of sending less. */
-static void test_no_memory(void **state)
-{
-	(void)state;
-#ifdef __SANITIZE_ADDRESS__
-	skip(); /* its allocator ends the program itself */
-#endif
-	for (int unpack = 0; unpack < 2; unpack++) {
-		struct history_piece *p = history_piece_new("abc", 3);
-		const pid_t pid = fork();
-		char text[3];
-		int status;
-
-		if (!pid) {
-			take_memory();
-			if (unpack)
-				history_piece_text(p, text);
-			else
-				history_piece_new("abc", 3);
-			_exit(0);
-		}
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(WIFEXITED(status));
-		assert_int_equal(WEXITSTATUS(status), 1);
-		history_piece_put(p);
-	}
-}
-
 /* Also what a client has of it that went away before the end. */
 static void test_given_back(void **state)
 {
@@ -1161,15 +1119,15 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 	/* the slow ones last */
 	const struct CMUnitTest tests[] = {
-		TEST(test_differences),	   TEST(test_unread),	   TEST(test_began_again),
-		TEST(test_folded),	   TEST(test_off),	   TEST(test_quota),
-		TEST(test_last_of_second), TEST(test_long_reason), TEST(test_second_began_again),
-		TEST(test_not_kept),	   TEST(test_names_again), TEST(test_epochs),
-		TEST(test_last_words),	   TEST(test_two_events),  TEST(test_long_frames),
-		TEST(test_head),	   TEST(test_coarse),	   TEST(test_late),
-		TEST(test_no_memory),	   TEST(test_outlived),	   TEST(test_other_events),
-		TEST(test_more_rows),	   TEST(test_given_back),  TEST(test_bytes),
-		TEST(test_silence),	   TEST(test_text),	   TEST(test_budget),
+		TEST(test_differences),	   TEST(test_unread),	    TEST(test_began_again),
+		TEST(test_folded),	   TEST(test_off),	    TEST(test_quota),
+		TEST(test_last_of_second), TEST(test_long_reason),  TEST(test_second_began_again),
+		TEST(test_not_kept),	   TEST(test_names_again),  TEST(test_epochs),
+		TEST(test_last_words),	   TEST(test_two_events),   TEST(test_long_frames),
+		TEST(test_head),	   TEST(test_coarse),	    TEST(test_late),
+		TEST(test_outlived),	   TEST(test_other_events), TEST(test_more_rows),
+		TEST(test_given_back),	   TEST(test_bytes),	    TEST(test_silence),
+		TEST(test_text),	   TEST(test_budget),
 	};
 
 	mallopt(M_PERTURB, 0x5a); /* so that what is read without being set is not 0 */
