@@ -19,20 +19,11 @@ struct recording_ahead {
 	unsigned char stored[RECORDING_BLOCK_MAX], raw[RECORDING_BLOCK_MAX];
 };
 
+/* The reader tries again what is read only in part. */
 static bool load(struct recording_ahead *a)
 {
-	size_t have = 0;
-	ssize_t n;
-
-	while (have < a->head.bytes) {
-		n = pread(a->fd, a->stored + have, a->head.bytes - have, a->at + have);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		have += n;
-	}
-	return a->head.data_crc == recording_crc(a->stored, a->head.bytes);
+	return pread(a->fd, a->stored, a->head.bytes, a->at) == (ssize_t)a->head.bytes &&
+	       a->head.data_crc == recording_crc(a->stored, a->head.bytes);
 }
 
 static bool decode(struct recording_ahead *a)
