@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "memory_in_use.h"
 #include "recording/recording.h"
 #include "recording/recording_copies.h"
 
@@ -195,6 +196,23 @@ static void test_lies(void **state)
 	recording_copies_free(&c);
 }
 
+static void test_memory(void **state)
+{
+	struct recording_copy heads[3] = {};
+	struct recording_copies c = {};
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 301; i++) {
+		assert_true(recording_copies_take(&c, (void *)heads, sizeof(heads)));
+		assert_true(recording_copies_take(&c, (void *)heads, sizeof(heads)));
+		recording_copies_free(&c);
+		if (!i)
+			before = memory_in_use();
+	}
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -209,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

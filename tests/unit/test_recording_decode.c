@@ -150,6 +150,8 @@ static void test_copies(void **state)
 		assert_int_equal(recording_copies_take(&c, in, less), less == first);
 		assert_int_equal(c.n, less == first);
 	}
+	put_copy(in + first, 20, 4, 1);
+	assert_false(recording_copies_take(&c, in, n));
 	put_copy(in, 10, 3, sizeof(in) - sizeof(struct recording_copy) + 1);
 	assert_false(recording_copies_take(&c, in, sizeof(in)));
 	put_copy(in, 10, 3, sizeof(in) - sizeof(struct recording_copy));

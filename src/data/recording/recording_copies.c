@@ -9,9 +9,7 @@ bool recording_copies_take(struct recording_copies *c, const unsigned char *data
 	size_t at = 0;
 
 	c->n = 0;
-	while (at < bytes) {
-		if (bytes - at < sizeof(head))
-			break;
+	while (bytes - at >= sizeof(head)) {
 		memcpy(&head, data + at, sizeof(head));
 		if (head.bytes > IBS_COPY_MAX || head.bytes > bytes - at - sizeof(head))
 			break;
