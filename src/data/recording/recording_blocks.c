@@ -9,15 +9,13 @@
 
 #define JSON_COST 8 /* time to read a byte of JSON, in that of other bytes */
 
-/* Return: bytes read, fewer only at the end of the recording; or a negative errno. */
+/* @at: within the recording, or its end. Return: bytes read, fewer only at that end; or a negative errno. */
 static ssize_t read_at(const struct recording_blocks *b, void *to, size_t bytes, __u64 at)
 {
 	size_t have = 0;
 	ssize_t n;
 
-	if (at >= b->size)
-		bytes = 0;
-	else if (bytes > b->size - at)
+	if (bytes > b->size - at)
 		bytes = b->size - at;
 	while (have < bytes) {
 		n = pread(b->fd, (char *)to + have, bytes - have, b->base + at + have);
@@ -42,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void damaged(struct recording_block
 {
 	va_list ap;
 
-	if (b->damage.reason[0])
+	if (*b->damage.reason)
 		return;
 	b->damage.offset = at;
 	va_start(ap, fmt);
@@ -127,9 +125,9 @@ static __u64 next_data(const struct recording_blocks *b, __u64 at)
 {
 	off_t data = lseek(b->fd, b->base + at, SEEK_DATA);
 
-	if (data < 0)
+	if (data == -1)
 		return errno == ENXIO ? b->size : at;
-	return data > (off_t)(b->base + at) ? data - b->base : at;
+	return data - b->base;
 }
 
 /* The next offset from @at on that looks like a block; the size of the file if there is none. */
