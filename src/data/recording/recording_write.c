@@ -56,12 +56,13 @@ static int write_parts(struct recording *r, struct iovec *v, int n)
 
 	while (n) {
 		done = writev(r->fd, v, n);
-		if (done < 0 && errno == EAGAIN)
-			poll(&ready, 1, -1);
-		else if (done < 0 && errno != EINTR)
-			return -errno;
-		if (done <= 0)
+		if (done == -1) {
+			if (errno == EAGAIN)
+				poll(&ready, 1, -1);
+			else if (errno != EINTR)
+				return -errno;
 			continue;
+		}
 		r->bytes += done;
 		while (n && (size_t)done >= v->iov_len) {
 			done -= v->iov_len;

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How a recording is written: its blocks, what they hold and when they end, and writes that come short or are interrupted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <ibscope/sim.h>
+
+#include "memory_in_use.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
+
+#define BLOCK sizeof(struct recording_block)
+#define EVENT RECORDING_EVENT_BYTES(comm)
+
+static struct trace_pmu pmu = { .name = "ibs_op//", .op = true, .stacks = true };
+static const struct trace_info info = { .source = "sim", .pmu = &pmu, .n_pmus = 1 };
+static struct ibs_record records[RECORDING_BATCH];
+static struct err err;
+
+/* Writes take so many bytes, every second none, in turn since a signal came and since there is no room. */
+static size_t part;
+static unsigned int writes, polls;
+
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+	struct iovec first = *v;
+
+	if (!part)
+		return syscall(SYS_writev, fd, v, n);
+	if (++writes % 2) {
+		errno = writes % 4 == 1 ? EINTR : EAGAIN;
+		return -1;
+	}
+	first.iov_len = part < first.iov_len ? part : first.iov_len;
+	return syscall(SYS_writev, fd, &first, 1);
+}
+
+int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	assert_int_equal(n, 1);
+	assert_int_equal(fds->events, POLLOUT);
+	assert_int_equal(timeout, -1);
+	polls++;
+	return 1;
+}
+
+static bool no_random;
+
+ssize_t getrandom(void *to, size_t n, unsigned int flags)
+{
+	return no_random ? -1 : syscall(SYS_getrandom, to, n, flags);
+}
+
+static struct recording *create(int *fd, bool compress)
+{
+	struct recording_opts opts = { .info = &info, .compress = compress };
+	struct recording *r;
+
+	opts.fd = *fd = memfd_create("write", 0);
+	if (recording_create(&opts, &r, &err))
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static void flush(struct recording *r)
+{
+	assert_int_equal(recording_flush(r, NULL, &err), 0);
+}
+
+/* The head of the block at *@at, which is then the next one. Return: false at the end */
+static bool next_block(int fd, size_t *at, struct recording_block *h)
+{
+	if (pread(fd, h, BLOCK, *at) != BLOCK)
+		return false;
+	*at += BLOCK + h->bytes;
+	return true;
+}
+
+/* The next block of a type. Return: where its data begins */
+static size_t find_block(int fd, size_t *at, enum recording_block_type type,
+			 struct recording_block *h)
+{
+	do
+		assert_true(next_block(fd, at, h));
+	while (h->type != type);
+	return *at - h->bytes;
+}
+
+static size_t first_block(void)
+{
+	return sizeof(struct recording_file_head);
+}
+
+static void add_comm(struct recording *r, const char *name)
+{
+	const struct trace_event ev = { .kind = TRACE_COMM, .comm.name = name };
+
+	assert_int_equal(recording_event(r, &ev, &err), 0);
+}
+
+static size_t written(int fd)
+{
+	return lseek(fd, 0, SEEK_CUR);
+}
+
+static void test_slow_writes(void **state)
+{
+	static const size_t parts[] = { 1, 13, 40, 100000 };
+	struct recording_block h;
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		size_t at = first_block();
+		struct recording *r;
+
+		part = parts[i];
+		writes = polls = 0;
+		r = create(&fd, false);
+		add_comm(r, "name");
+		flush(r);
+		part = 0;
+		assert_int_equal(polls, writes / 4);
+		assert_int_equal(recording_bytes(r), written(fd));
+		find_block(fd, &at, RECORDING_META, &h);
+		find_block(fd, &at, RECORDING_EVENTS, &h);
+		assert_int_equal(h.bytes, EVENT + 5);
+		assert_int_equal(at, written(fd));
+		recording_close(r);
+		close(fd);
+	}
+}
+
+/* What is buffered counts as it will be written, samples as those before them on average. */
+static void test_bytes(void **state)
+{
+	const __u64 chain[3] = { 1, 2, 3 };
+	struct recording_block h;
+	__u64 before;
+	size_t at = first_block();
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	before = recording_bytes(r);
+	assert_int_equal(before, written(fd));
+	add_comm(r, "name");
+	assert_int_equal(recording_bytes(r), before + EVENT + 5);
+	assert_int_equal(recording_stack(r, 1, chain, 3, &err), 0);
+	before += EVENT + 5 + sizeof(struct recording_stack) + sizeof(chain);
+	assert_int_equal(recording_bytes(r), before);
+	flush(r);
+	before += 2 * BLOCK;
+	assert_int_equal(recording_bytes(r), before);
+	assert_int_equal(written(fd), before);
+	assert_int_equal(recording_samples(r, records, NULL, 10, &err), 0);
+	assert_int_equal(recording_bytes(r), before + 10 * sizeof(*records));
+	records[10].packed = IBS_RECORD_FETCH;
+	assert_int_equal(recording_samples(r, &records[10], NULL, 1, &err), 0);
+	records[10].packed = 0;
+	assert_int_equal(recording_bytes(r), before + 11 * sizeof(*records));
+	flush(r);
+	assert_int_equal(recording_samples(r, records, NULL, 1000, &err), 0);
+	flush(r);
+	before = written(fd);
+	assert_int_equal(recording_samples(r, records, NULL, 500, &err), 0);
+	find_block(fd, &at, RECORDING_STACKS, &h);
+	find_block(fd, &at, RECORDING_EVENTS, &h);
+	assert_int_equal(recording_bytes(r), before + 500 * ((before - at) / 1011));
+	recording_close(r);
+	close(fd);
+}
+
+/* The description comes again after 4 MiB each, as soon as a flush has written as much. */
+static void test_description(void **state)
+{
+	struct recording_block h;
+	size_t at = first_block(), last = at, n = 0;
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(records); i++)
+		records[i].addr = records[i].phys = ibs_sim_mix(i);
+	while (written(fd) < 20 << 20) {
+		assert_int_equal(recording_samples(r, records, NULL, RECORDING_WRITTEN, &err), 0);
+		flush(r);
+	}
+	while (next_block(fd, &at, &h)) {
+		const size_t begin = at - BLOCK - h.bytes;
+
+		assert_true(begin - last < (4 << 20) + 200000);
+		if (h.type != RECORDING_META || begin == first_block())
+			continue;
+		assert_true(begin - last >= 4 << 20);
+		last = begin;
+		n++;
+	}
+	assert_in_range(n, 4, 5);
+	memset(records, 0, sizeof(records));
+	recording_close(r);
+	close(fd);
+}
+
+/* A block of events ends when the next one has no room. */
+static void test_full_block(void **state)
+{
+	char name[1024 - EVENT];
+	struct recording_block h;
+	size_t at = first_block();
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = 0;
+	for (size_t i = 0; i < RECORDING_BLOCK_MAX / 1024; i++)
+		add_comm(r, name);
+	flush(r);
+	find_block(fd, &at, RECORDING_EVENTS, &h);
+	assert_int_equal(h.bytes, RECORDING_BLOCK_MAX);
+	assert_int_equal(h.entries, RECORDING_BLOCK_MAX / 1024);
+	assert_int_equal(at, written(fd));
+	for (size_t i = 0; i <= RECORDING_BLOCK_MAX / 1024; i++)
+		add_comm(r, name);
+	flush(r);
+	find_block(fd, &at, RECORDING_EVENTS, &h);
+	assert_int_equal(h.bytes, RECORDING_BLOCK_MAX);
+	find_block(fd, &at, RECORDING_EVENTS, &h);
+	assert_int_equal(h.bytes, 1024);
+	recording_close(r);
+	close(fd);
+}
+
+/* A block is compressed if that makes it smaller. */
+static void test_compression(void **state)
+{
+	unsigned int packed = 0;
+	struct recording_block h;
+	size_t at = first_block();
+	int fd;
+	struct recording *r = create(&fd, true);
+
+	(void)state;
+	/* from nothing that repeats to much of it */
+	for (unsigned int i = 0; i < 60; i++) {
+		char name[101] = "";
+
+		for (unsigned int k = 0; k < 100; k++)
+			name[k] = k < i ? 'x' : 1 + ibs_sim_mix(1000 * i + k) % 255;
+		add_comm(r, name);
+		flush(r);
+		find_block(fd, &at, RECORDING_EVENTS, &h);
+		assert_int_equal(h.raw_bytes, EVENT + 101);
+		assert_int_equal(h.flags, h.bytes < h.raw_bytes ? RECORDING_ZSTD : 0);
+		packed += h.flags;
+	}
+	assert_in_range(packed, 1, 59);
+	recording_close(r);
+	close(fd);
+}
+
+/* Files can be told apart, also where there are no random numbers. */
+static void test_file_number(void **state)
+{
+	enum { FILES = 100 };
+	struct recording_file_head heads[FILES];
+
+	(void)state;
+	for (int without = 0; without < 2; without++) {
+		no_random = without;
+		for (int i = 0; i < FILES; i++) {
+			int fd;
+
+			recording_close(create(&fd, false));
+			assert_int_equal(pread(fd, &heads[i], sizeof(*heads), 0), sizeof(*heads));
+			close(fd);
+			for (int k = 0; k < i; k++)
+				assert_int_not_equal(heads[k].file, heads[i].file);
+		}
+	}
+	no_random = false;
+}
+
+/* Nothing is added once something is missing. */
+static void test_after_failure(void **state)
+{
+	const struct trace_event ev = { .kind = TRACE_COMM, .comm.name = "x" };
+	const struct ibs_record_raw raw = { .bytes = IBS_OP_RAW_MIN };
+	const __u64 chain = 1;
+	int fd, full = open("/dev/full", O_WRONLY);
+	struct recording *r = create(&fd, false);
+	const size_t n = written(fd);
+
+	(void)state;
+	add_comm(r, "x");
+	assert_int_equal(dup3(full, fd, 0), fd);
+	assert_int_equal(recording_flush(r, NULL, &err), -ENOSPC);
+	for (int i = 0; i < 5; i++) {
+		err.text[0] = 0;
+		assert_int_equal(i == 0	  ? recording_event(r, &ev, &err)
+				 : i == 1 ? recording_stack(r, 1, &chain, 1, &err)
+				 : i == 2 ? recording_samples(r, records, NULL, 1, &err)
+				 : i == 3 ? recording_samples_raw(r, &raw, NULL, 1, &err)
+					  : recording_flush(r, NULL, &err),
+				 -EIO);
+		assert_string_equal(err.text, "writing the recording failed before");
+	}
+	assert_int_equal(recording_bytes(r), n);
+	recording_close(r);
+	close(full);
+	close(fd);
+}
+
+/* A chain that replaces one waits for the samples of that one, and only for these. */
+static void test_stacks(void **state)
+{
+	static const __s32 keys[] = { 0, 7, 8, 9, RECORDING_STACK_KEYS - 1 };
+	const __u64 chain[TRACE_STACK_MAX] = { 1 };
+	struct recording_stack s;
+	struct recording_block h;
+	size_t at = first_block(), data;
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	for (unsigned int again = 0; again < 2; again++)
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			assert_int_equal(recording_stack(r, keys[i], chain, TRACE_STACK_MAX, &err),
+					 0);
+	flush(r);
+	data = find_block(fd, &at, RECORDING_STACKS, &h);
+	assert_int_equal(h.entries, 2 * ARRAY_SIZE(keys));
+	for (size_t i = 0; i < h.entries; i++, data += sizeof(s) + sizeof(chain)) {
+		const bool replaces = i >= ARRAY_SIZE(keys);
+
+		assert_int_equal(pread(fd, &s, sizeof(s), data), sizeof(s));
+		assert_int_equal(s.key, keys[i % ARRAY_SIZE(keys)]);
+		assert_int_equal(s.n, TRACE_STACK_MAX);
+		assert_int_equal(s.flags, replaces ? RECORDING_REPLACES : 0);
+		assert_int_equal(s.replaced, replaces ? i - ARRAY_SIZE(keys) + 1 : 0);
+	}
+	for (int fetch = 0; fetch < 2; fetch++) {
+		const struct ibs_record rec = { .packed = fetch ? IBS_RECORD_FETCH : 0 };
+		const struct ibs_record_extra extra = { -1, 7, -1, 0, 0, { 0 } };
+
+		assert_int_equal(recording_samples(r, &rec, &extra, 1, &err), 0);
+		assert_int_equal(recording_stack(r, 1 + fetch, chain, 1, &err), 0);
+		assert_int_equal(at, written(fd));
+		assert_int_equal(recording_stack(r, 7, chain, 1, &err), 0);
+		find_block(fd, &at, RECORDING_STACKS, &h);
+		assert_int_equal(h.entries, 1 + fetch);
+		find_block(fd, &at, fetch ? RECORDING_FETCHES : RECORDING_SAMPLES, &h);
+		assert_int_equal(at, written(fd));
+	}
+	recording_close(r);
+	close(fd);
+}
+
+static void test_memory(void **state)
+{
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 301; i++) {
+		struct ledger ledger = {};
+		int fd;
+		struct recording *r = create(&fd, true);
+
+		assert_int_equal(recording_finish(r, &ledger, &err), 0);
+		recording_close(r);
+		close(fd);
+		if (!i)
+			before = memory_in_use();
+	}
+	recording_close(NULL);
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slow_writes),   cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_description),   cmocka_unit_test(test_full_block),
+		cmocka_unit_test(test_compression),   cmocka_unit_test(test_file_number),
+		cmocka_unit_test(test_after_failure), cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
