@@ -187,6 +187,16 @@ static void test_samples(void **state)
 	assert_int_equal(ev.sample.cpu, 5);
 	assert_int_equal(ev.sample.ip, rec.ip);
 
+	rec.packed |= IBS_RECORD_FETCH;
+	for (unsigned int extended = 0; extended < 2; extended++) {
+		const struct ibs_cpu of = { .caps = extended ? IBS_CAPS_FETCHCTLEXTD : 0x1ff };
+
+		recording_sample(&rec, of, &ev);
+		assert_int_equal(ev.kind, TRACE_SAMPLE_FETCH);
+		assert_int_equal(ev.sample.fetch.nregs, IBS_FETCH_REG_FIXED + extended);
+		assert_int_equal(ev.sample.fetch.present, (8U << extended) - 1);
+	}
+
 	raw.regs[IBS_OP_RIP] = rec.ip;
 	assert_int_equal(recording_sample_raw(&raw, 0, &ev), 0);
 	assert_int_equal(ev.sample.ip, rec.ip);
