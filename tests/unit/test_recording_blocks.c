@@ -1,166 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Blocks of a recording, read from a part of a file, from a file that shrinks or has holes, and with reads that fail or come short. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
+/* Blocks of a recording, read from a part of a file, from a file that shrinks, and with reads that fail or come short. */
 #include "memory_in_use.h"
-#include "recording/recording_blocks.h"
-
-#define HEAD	sizeof(struct recording_file_head)
-#define BLOCK	sizeof(struct recording_block)
-#define FILE_ID 77
-#define N	5 /* blocks */
-
-static struct recording_blocks b;
-static struct err err;
-static unsigned char bytes[1 << 19];
-
-/* What reads do: fail if they touch this offset; come in such parts, and every second is interrupted. */
-static off_t broken = -1;
-static size_t part;
-static unsigned int reads;
-
-ssize_t pread(int fd, void *to, size_t n, off_t at)
-{
-	reads++;
-	if (broken >= at && broken < at + (off_t)n) {
-		errno = EIO;
-		return -1;
-	}
-	if (part && reads % 2) {
-		errno = EINTR;
-		return -1;
-	}
-	return syscall(SYS_pread64, fd, to, part && part < n ? part : n, at);
-}
-
-static size_t put_file_head(unsigned char *out)
-{
-	struct recording_file_head h = { .magic = RECORDING_FILE_MAGIC,
-					 .byte_order = RECORDING_BYTE_ORDER,
-					 .major = RECORDING_MAJOR,
-					 .block_head_bytes = BLOCK,
-					 .file = FILE_ID };
-
-	h.crc = recording_crc(&h, offsetof(struct recording_file_head, crc));
-	memcpy(out, &h, sizeof(h));
-	return sizeof(h);
-}
-
-static void seal(unsigned char *at, struct recording_block *h)
-{
-	h->data_crc = recording_crc(at + BLOCK, h->bytes);
-	h->head_crc = recording_crc(h, offsetof(struct recording_block, head_crc));
-	memcpy(at, h, sizeof(*h));
-}
-
-/* A block of 100 * (1 + @seq) bytes, all @seq. */
-static size_t put_block(unsigned char *out, unsigned int seq)
-{
-	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC,
-				     .file = FILE_ID,
-				     .seq = seq,
-				     .type = RECORDING_EVENTS,
-				     .bytes = 100 * (1 + seq) };
-
-	h.raw_bytes = h.bytes;
-	memset(out + BLOCK, seq, h.bytes);
-	seal(out, &h);
-	return BLOCK + h.bytes;
-}
-
-static size_t at_of(unsigned int seq)
-{
-	return HEAD + seq * BLOCK + 50 * seq * (seq + 1);
-}
-
-/* @bytes become a recording of N blocks. Return: its size. */
-static size_t fill(unsigned char *out)
-{
-	size_t n = put_file_head(out);
-
-	for (unsigned int seq = 0; seq < N; seq++)
-		n += put_block(out + n, seq);
-	assert_int_equal(n, at_of(N));
-	return n;
-}
-
-static int file_of(const void *data, size_t n, off_t at)
-{
-	const int fd = memfd_create("blocks", 0);
-
-	assert_int_equal(pwrite(fd, data, n, at), n);
-	return fd;
-}
-
-static void open_blocks(int fd, __u64 offset, __u64 n)
-{
-	if (recording_blocks_open(fd, offset, n, &b, &err))
-		fail_msg("%s", err.text);
-}
-
-static void close_blocks(int fd)
-{
-	recording_blocks_close(&b);
-	close(fd);
-}
-
-/* The next block is intact, and has this number. */
-static void next_is(unsigned int seq)
-{
-	const unsigned char *data;
-	struct recording_block h;
-	__u64 offset;
-
-	for (int again = 0; again < 2; again++) {
-		assert_int_equal(recording_blocks_peek(&b, &h, &offset, &err), 1);
-		assert_int_equal(h.seq, seq);
-		assert_int_equal(offset, at_of(seq));
-	}
-	assert_int_equal(recording_blocks_take(&b, &data, &err), 1);
-	assert_int_equal(h.raw_bytes, 100 * (1 + seq));
-	for (unsigned int i = 0; i < h.raw_bytes; i++)
-		assert_int_equal(data[i], seq);
-}
-
-/* The next block has an intact head, and nothing else of it can be used. */
-static void next_is_damaged(unsigned int seq)
-{
-	const unsigned char *data;
-	struct recording_block h;
-	__u64 offset;
-
-	assert_int_equal(recording_blocks_peek(&b, &h, &offset, &err), 1);
-	assert_int_equal(h.seq, seq);
-	assert_int_equal(recording_blocks_take(&b, &data, &err), 0);
-}
-
-static void at_end(void)
-{
-	struct recording_block h;
-	__u64 offset;
-
-	for (int again = 0; again < 2; again++)
-		assert_int_equal(recording_blocks_peek(&b, &h, &offset, &err), 0);
-}
-
-static void is_damaged(__u64 blocks, __u64 lost, __u64 offset, const char *reason)
-{
-	assert_int_equal(b.damage.blocks, blocks);
-	assert_int_equal(b.damage.bytes, lost);
-	assert_int_equal(b.damage.offset, offset);
-	assert_string_equal(b.damage.reason, reason);
-}
+#include "recording_blocks_made.h"
 
 /* A recording within a file ends where it is said to end, or where the file does. */
 static void test_part_of_file(void **state)
@@ -232,6 +73,15 @@ static void test_slow_reads(void **state)
 	at_end();
 	is_damaged(1, n - at_of(N - 1), at_of(N - 1), "the file ends inside the block");
 	part = 0;
+	recording_blocks_close(&b);
+	/* there is nothing to search in */
+	open_blocks(fd, 5, 0);
+	next_is(0);
+	assert_int_equal(ftruncate(fd, 5 + at_of(1)), 0);
+	reads = 0;
+	at_end();
+	assert_true(reads <= 3);
+	is_damaged(0, n - 10 - at_of(1), at_of(1), "the file ends inside the head of a block");
 	close_blocks(fd);
 }
 
@@ -286,132 +136,145 @@ static void test_failing_reads(void **state)
 	close_blocks(fd);
 }
 
-/* A damaged head of the file costs no block; it is the first damage. */
-static void test_file_head(void **state)
+/* The head of the next block is known only if it is intact. */
+static void test_next(void **state)
 {
 	const size_t n = fill(bytes);
+	struct recording_block h;
+	__u64 offset;
 	int fd;
 
 	(void)state;
-	bytes[HEAD - 1] ^= 1;
-	bytes[n - 1] ^= 1;
+	bytes[at_of(3)] ^= 1;
 	fd = file_of(bytes, n, 0);
 	open_blocks(fd, 0, 0);
-	for (unsigned int again = 0; again < 2; again++) {
-		for (unsigned int seq = 0; seq < N - 1; seq++)
-			next_is(seq);
-		next_is_damaged(N - 1);
-		at_end();
-		is_damaged(1, HEAD + n - at_of(N - 1), 0, "the head of the file is damaged");
-		recording_blocks_rewind(&b);
+	for (unsigned int seq = 0; seq < 3; seq++) {
+		assert_true(recording_blocks_next(&b, &h, &offset));
+		assert_int_equal(h.seq, seq);
+		assert_int_equal(offset, at_of(seq));
+		next_is(seq);
 	}
+	assert_false(recording_blocks_next(&b, &h, &offset));
+	check_search(4, at_of(4) - at_of(3));
+	h.seq = 5; /* what was there before says nothing */
+	h.head_crc = recording_crc(&h, offsetof(struct recording_block, head_crc));
+	assert_false(recording_blocks_next(&b, &h, &offset));
 	close_blocks(fd);
 }
 
-/* @seq after @n bytes of something else, read again and again by nobody. */
-static void check_search(unsigned int seq, size_t n)
+/* Blocks with as much as this, when they are read, are read until they expand to too much. */
+static void check_expansion(enum recording_block_type type, __u32 entries, size_t length,
+			    size_t raw, size_t expands)
 {
-	const __u64 lost = b.damage.bytes;
-	const unsigned char *data;
-	struct recording_block h;
-	__u64 offset;
+	static unsigned char zeros[RECORDING_BLOCK_MAX], packed[2000];
+	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC,
+				     .file = FILE_ID,
+				     .type = type,
+				     .entries = entries,
+				     .bytes = length,
+				     .raw_bytes = raw };
+	size_t n = put_file_head(bytes), k = 0;
+	__u64 offset, all, most;
+	int fd, ret;
 
-	reads = 0;
-	assert_int_equal(recording_blocks_peek(&b, &h, &offset, &err), 1);
-	assert_int_equal(h.seq, seq);
-	assert_true(reads <= 3 + n / sizeof(b.window));
-	assert_int_equal(recording_blocks_take(&b, &data, &err), 1);
-	assert_int_equal(b.damage.bytes, lost + n);
-}
-
-/* Wherever a block begins behind bytes that are none, and whatever these look like. */
-static void test_search(void **state)
-{
-	const size_t window = sizeof(b.window);
-	const __u32 magic = RECORDING_BLOCK_MAGIC;
-
-	(void)state;
-	for (size_t other = window - 50; other < window + 10; other++) {
-		size_t n = put_file_head(bytes), k = 1;
-		int fd;
-
-		n += put_block(bytes + n, 0);
-		for (; k < 4; k++) {
-			const size_t length = other + k / 3 * window;
-
-			memset(bytes + n, 0x55, length);
-			for (size_t i = 7; k == 2 && i < length; i += 100)
-				memcpy(bytes + n + i, &magic, 4);
-			n += length;
-			n += put_block(bytes + n, k);
-		}
-		fd = file_of(bytes, n, 9);
-		open_blocks(fd, 9, 0);
-		next_is(0);
-		for (k = 1; k < 4; k++)
-			check_search(k, other + k / 3 * window);
-		at_end();
-		is_damaged(0, 2 * other + other + window, at_of(1),
-			   "here should be the head of a block");
-		close_blocks(fd);
+	memset(packed, 0, sizeof(packed));
+	if (!length) {
+		h.flags = RECORDING_ZSTD;
+		h.bytes = ZSTD_compress(packed, sizeof(packed), zeros, raw, 1);
 	}
+	for (; h.seq < 200; h.seq++, n += BLOCK + h.bytes) {
+		memcpy(bytes + n + BLOCK, packed, h.bytes);
+		seal(bytes + n, &h);
+	}
+	fd = file_of(bytes, n, 0);
+	open_blocks(fd, 0, 0);
+	do {
+		const unsigned char *data;
+
+		assert_int_equal(recording_blocks_peek(&b, &h, &offset, &err), 1);
+		ret = k % 2 ? recording_blocks_take(&b, &data, &err) - 1
+			    : recording_blocks_pass(&b, &err);
+		all = ++k * expands;
+		most = k * (BLOCK + h.bytes);
+		assert_int_equal(ret<0, all> TRACE_EXPANSION_FREE &&
+				 (all - TRACE_EXPANSION_FREE) / TRACE_EXPANSION > most);
+	} while (!ret);
+	assert_non_null(strstr(err.text, "expands to more than"));
+	close_blocks(fd);
 }
 
-/* A block without data is found even if nothing follows it, and not if a byte of it is missing. */
-static void test_last_block(void **state)
+static void test_expansion(void **state)
 {
-	struct recording_block h = {
-		.magic = RECORDING_BLOCK_MAGIC, .file = FILE_ID, .seq = N, .type = 99
-	};
-	const size_t n = fill(bytes) + 10;
+	const size_t record = sizeof(struct ibs_record), mib = RECORDING_BLOCK_MAX;
 
 	(void)state;
-	memset(bytes + n - 10, 0, 10);
-	seal(bytes + n, &h);
-	for (int missing = 0; missing < 2; missing++) {
-		int fd = file_of(bytes, n + BLOCK - missing, 0);
+	check_expansion(RECORDING_SAMPLES, 5000, 1000, 1000, 1000 + 5000 * record);
+	check_expansion(RECORDING_SAMPLES, RECORDING_BATCH, 1000, 1000,
+			1000 + RECORDING_BATCH * record);
+	check_expansion(RECORDING_FETCHES, 1U << 31, 1000, 1000, 1000 + RECORDING_BATCH * record);
+	check_expansion(RECORDING_EVENTS, 1000000, 0, mib, mib);
+	check_expansion(RECORDING_STACKS, 1000000, 0, mib, mib);
+	check_expansion(RECORDING_COPIES, 1000000, 0, mib, mib);
+	check_expansion(RECORDING_META, 1000000, 0, 100000, 900000);
+	check_expansion(99, 1000000, 0, 100000, 900000);
+}
 
+/* What is said of the end of a file, and what is counted. */
+static void test_describe_end(void **state)
+{
+	struct recording_blocks of = { .size = 1000 };
+	struct trace_end e = { .missing = "before" };
+
+	(void)state;
+	recording_blocks_describe_end(&of, true, false, &e);
+	assert_true(e.whole);
+	assert_string_equal(e.missing, "");
+	recording_blocks_describe_end(&of, false, true, &e);
+	assert_false(e.whole);
+	assert_string_equal(e.missing,
+			    "the file ends at offset 1000 without the mark of an orderly end: the "
+			    "writer was stopped, or the file was cut");
+	of.damage = (struct recording_damage){ 3, 40, 0, 500, "some reason" };
+	recording_blocks_describe_end(&of, true, false, &e);
+	assert_false(e.whole);
+	assert_int_equal(e.skipped_blocks, 3);
+	assert_int_equal(e.skipped_bytes, 40);
+	assert_string_equal(e.missing, "40 bytes unreadable, from offset 500 on: some reason");
+	of.damage.samples = 1;
+	recording_blocks_describe_end(&of, true, true, &e);
+	assert_string_equal(e.missing,
+			    "the writer could not write everything; 40 bytes unreadable (with "
+			    "samples), from offset 500 on: some reason");
+	of.damage = (struct recording_damage){ .blocks = 1 };
+	strcpy(e.missing, "before");
+	recording_blocks_describe_end(&of, true, false, &e);
+	assert_string_equal(e.missing, "");
+}
+
+static void test_memory(void **state)
+{
+	const int fd = file_of(bytes, fill(bytes), 0);
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 301; i++) {
 		open_blocks(fd, 0, 0);
-		for (unsigned int seq = 0; seq < N; seq++)
-			next_is(seq);
-		if (!missing)
-			check_search(N, 10);
-		at_end();
-		is_damaged(0, missing ? 10 + BLOCK - 1 : 10, at_of(N),
-			   "here should be the head of a block");
-		close_blocks(fd);
+		next_is(0);
+		recording_blocks_close(&b);
+		if (!i)
+			before = memory_in_use();
 	}
-}
-
-/* Holes, which may be larger than anything that can be read, cost next to nothing. */
-static void test_holes(void **state)
-{
-	const __u64 hole = 1ULL << 40;
-	const size_t n = fill(bytes), first = at_of(1);
-	const int fd = file_of(bytes, first, 5);
-
-	(void)state;
-	assert_int_equal(pwrite(fd, bytes + first, n - first, 5 + hole), n - first);
-	assert_int_equal(ftruncate(fd, 5 + 2 * hole), 0);
-	open_blocks(fd, 5, 0);
-	next_is(0);
-	check_search(1, hole - first);
-	for (unsigned int seq = 2; seq < N; seq++)
-		check_search(seq, 0);
-	reads = 0;
-	at_end();
-	assert_true(reads <= 5);
-	is_damaged(0, 2 * hole - n, first, "here should be the head of a block");
-	close_blocks(fd);
+	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
+	close(fd);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_part_of_file),  cmocka_unit_test(test_slow_reads),
-		cmocka_unit_test(test_failing_reads), cmocka_unit_test(test_file_head),
-		cmocka_unit_test(test_search),	      cmocka_unit_test(test_last_block),
-		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_failing_reads), cmocka_unit_test(test_next),
+		cmocka_unit_test(test_expansion),     cmocka_unit_test(test_describe_end),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

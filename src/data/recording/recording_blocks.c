@@ -193,7 +193,7 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 			damaged(b, at, "here should be the head of a block");
 		at++;
 		n = find_magic(b, &at, err);
-		if (n < 0)
+		if (n)
 			return n;
 		if (at < b->size)
 			continue;
@@ -216,14 +216,14 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 	return 1;
 }
 
-/* Read the data. Return: NULL, or the problem; *ret is a negative errno if reading failed. */
+/* Read the data. Return: NULL, or what is wrong with it; *ret is a negative errno if reading failed. */
 static const char *load(struct recording_blocks *b, ssize_t *ret)
 {
 	const struct recording_block *h = &b->head;
 
 	*ret = read_at(b, b->stored, h->bytes, b->at + sizeof(*h));
 	if (*ret < 0)
-		return "cannot be read";
+		return NULL;
 	b->wasted += *ret;
 	if (*ret < (ssize_t)h->bytes)
 		return "the file ends inside the block";
@@ -297,8 +297,8 @@ int recording_blocks_pass(struct recording_blocks *b, struct err *err)
 bool recording_blocks_next(struct recording_blocks *b, struct recording_block *head, __u64 *offset)
 {
 	*offset = b->at;
-	return !b->peeked && b->at < b->size &&
-	       read_head(b, b->at, head, &(struct err){}) == sizeof(*head) && head_ok(b, head);
+	return b->at < b->size && read_head(b, b->at, head, &(struct err){}) == sizeof(*head) &&
+	       head_ok(b, head);
 }
 
 int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err)
@@ -372,7 +372,7 @@ void recording_blocks_describe_end(const struct recording_blocks *b, bool ended,
 			     (unsigned long long)b->size);
 	else if (unwritten)
 		n = snprintf(to, room, "the writer could not write everything");
-	if (d->reason[0])
+	if (*d->reason)
 		snprintf(to + n, room - n, "%s%llu bytes unreadable%s, from offset %llu on: %s",
 			 n ? "; " : "", (unsigned long long)d->bytes,
 			 d->samples ? " (with samples)" : "", (unsigned long long)d->offset,
