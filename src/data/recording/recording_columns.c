@@ -22,14 +22,13 @@ static __u64 unzigzag(__u64 v)
 
 /* Transforms: x = value - other, or value ^ other; then zigzag, or not. */
 static const struct shape {
-	bool known, refers, differs, zigzags;
+	bool refers, differs, zigzags;
 } shapes[RECORDING_TRANSFORM_N] = {
-	[RECORDING_PLAIN] = { .known = true },
-	[RECORDING_DELTA] = { .known = true, .differs = true, .zigzags = true },
-	[RECORDING_XOR] = { .known = true, .refers = true },
-	[RECORDING_DISTANCE] = { true, .refers = true, .differs = true, .zigzags = true },
-	[RECORDING_SIGNED] = { .known = true, .zigzags = true },
-	[RECORDING_XOR_SIGNED] = { .known = true, .refers = true, .zigzags = true },
+	[RECORDING_DELTA] = { .differs = true, .zigzags = true },
+	[RECORDING_XOR] = { .refers = true },
+	[RECORDING_DISTANCE] = { .refers = true, .differs = true, .zigzags = true },
+	[RECORDING_SIGNED] = { .zigzags = true },
+	[RECORDING_XOR_SIGNED] = { .refers = true, .zigzags = true },
 };
 
 static const __u64 zeros[RECORDING_BATCH];
@@ -56,14 +55,14 @@ static const __u64 *transform(const struct recording_column_head *h,
 	return room;
 }
 
-/* The bits that some values have, and those that all have. */
+/* The bits that some values have, and those that all have; there is a value. */
 struct bits {
 	__u64 some, all;
 };
 
 static struct bits bits_of(const __u64 *v, unsigned int n)
 {
-	struct bits b = { 0, n ? ~0ULL : 0 };
+	struct bits b = { 0, ~0ULL };
 
 	for (unsigned int i = 0; i < n; i++) {
 		b.some |= v[i];
@@ -162,9 +161,7 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		else
 			h->absent |= 1 << k;
 	}
-	out = to_planes(out, v, n, base, h->absent);
-	h->absent &= (1 << h->width) - 1;
-	return out;
+	return to_planes(out, v, n, base, h->absent);
 }
 
 size_t recording_columns_encode(const struct recording_columns *c, unsigned char *out)
@@ -235,12 +232,11 @@ static const char *restore(const struct recording_column_head *h, struct recordi
 {
 	const __u64 *other = zeros;
 	__u64 *v = c->v[h->id], last = h->base;
-	struct shape s = {};
+	struct shape s;
 
-	if (h->transform < RECORDING_TRANSFORM_N)
-		s = shapes[h->transform];
-	if (!s.known)
+	if (h->transform >= RECORDING_TRANSFORM_N)
 		return unknown;
+	s = shapes[h->transform];
 	if (s.refers && (h->other >= RECORDING_COLUMN_N || !(c->present & 1u << h->other)))
 		return "a column refers to one that is not before it";
 	if (s.refers)
