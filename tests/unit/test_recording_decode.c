@@ -110,6 +110,83 @@ static void test_cgroup_strings(void **state)
 	assert_string_equal(ev.cgroup.ns, "");
 }
 
+/* What does not fit the file is cut; a name that is not known is empty. */
+static void test_encode_limits(void **state)
+{
+	const struct trace_event comm = { .kind = TRACE_COMM };
+	struct trace_event map = { .kind = TRACE_MMAP, .mmap.path = "/x" };
+	struct trace_event cgroup = { .kind = TRACE_CGROUP, .cgroup.path = "/a" };
+	const char *strings[RECORDING_STRINGS];
+	struct recording_event e;
+	struct trace_event ev;
+	unsigned char in[256];
+	unsigned int n;
+	size_t bytes;
+
+	(void)state;
+	bytes = put_event(&comm, in);
+	assert_int_equal(recording_event_decode(in, bytes, &ev, &bytes), 1);
+	assert_string_equal(ev.comm.name, "");
+	map.mmap.build_id_len = sizeof(map.mmap.build_id) + 1;
+	bytes = put_event(&map, in);
+	assert_int_equal(recording_event_decode(in, bytes, &ev, &bytes), 1);
+	assert_int_equal(ev.mmap.build_id_len, sizeof(map.mmap.build_id));
+	/* a path alone takes no room for names */
+	recording_event_encode(&cgroup, &e, strings, &n);
+	assert_int_equal(n, 1);
+	cgroup.cgroup.ns = "n";
+	recording_event_encode(&cgroup, &e, strings, &n);
+	assert_int_equal(n, 4);
+}
+
+/* An allocation has the chain that it says to have. */
+static void test_alloc(void **state)
+{
+	const struct trace_event alloc = { .kind = TRACE_ALLOC, .alloc.size = 5 };
+	const size_t fixed = RECORDING_EVENT_BYTES(alloc);
+	unsigned char in[RECORDING_EVENT_BYTES(alloc) + 8 * (TRACE_STACK_MAX + 1)] = { 0 };
+	struct recording_event e;
+	struct trace_event ev;
+	size_t bytes;
+
+	(void)state;
+	put_event(&alloc, in);
+	memcpy(&e, in, fixed);
+	for (unsigned int n = 0; n <= TRACE_STACK_MAX + 1; n++)
+		for (unsigned int less = 0; less < 2; less++) {
+			e.alloc.n_stack = n;
+			e.bytes = fixed + 8 * n - less;
+			memcpy(in, &e, fixed);
+			assert_int_equal(recording_event_decode(in, sizeof(in), &ev, &bytes),
+					 less || n > TRACE_STACK_MAX ? -EINVAL : 1);
+		}
+}
+
+/* Events of a newer program are no damage; those of allocations can be stepped over. */
+static void test_stepping(void **state)
+{
+	const struct trace_event events[] = { { .kind = TRACE_ALLOC },
+					      { .kind = TRACE_FREE },
+					      { .kind = TRACE_LOST } };
+	const struct recording_event newer = { .bytes = HEAD, .kind = 999 };
+	unsigned char in[512];
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		const size_t bytes = put_event(&events[i], in + n);
+
+		assert_int_equal(recording_event_skips_alloc(in + n),
+				 events[i].kind == TRACE_LOST ? 0 : bytes);
+		n += bytes;
+		assert_true(recording_events_ok(in, n));
+		memcpy(in + n, &newer, HEAD);
+		n += HEAD;
+		assert_true(recording_events_ok(in, n));
+		assert_false(recording_events_ok(in, n - 1));
+	}
+}
+
 static size_t put_copy(unsigned char *out, __u64 time, __u32 tid, __u32 bytes)
 {
 	struct recording_copy c = { .time = time, .tid = tid, .bytes = bytes };
@@ -211,9 +288,9 @@ static void test_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_event_limits),
-		cmocka_unit_test(test_cgroup_strings),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_event_limits),  cmocka_unit_test(test_cgroup_strings),
+		cmocka_unit_test(test_encode_limits), cmocka_unit_test(test_alloc),
+		cmocka_unit_test(test_stepping),      cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_samples),
 	};
 
