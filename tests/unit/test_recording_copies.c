@@ -122,6 +122,45 @@ static void test_round_trip(void **state)
 	}
 }
 
+/* A sample without a copy has none of another one, though that is of the same time and task. */
+static void test_none(void **state)
+{
+	struct trace_info info = { .source = "ibs", .has_cpu = true, .pmu = &event, .n_pmus = 1 };
+	struct recording_opts opts = { .fd = memfd_create("copies", 0), .info = &info };
+	static char both[2 * STRIDE];
+	struct ibs_user_copy *first = (void *)both, *second = (void *)(both + STRIDE);
+	const struct ibs_record same[2] = {};
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+	__u64 before;
+
+	(void)state;
+	assert_int_equal(recording_create(&opts, &r, &err), 0);
+	first->flags = second->flags = IBS_COPY_REGS;
+	recording_copies(r, both, STRIDE);
+	before = recording_bytes(r);
+	assert_int_equal(recording_samples(r, same, NULL, 1, &err), 0);
+	assert_int_equal(recording_bytes(r),
+			 before + sizeof(*same) + sizeof(struct recording_copy));
+	for (int without = 0; without < 2; without++) {
+		first->flags = without ? 0 : IBS_COPY_REGS;
+		recording_copies(r, both, STRIDE);
+		assert_int_equal(recording_samples(r, same, NULL, 2, &err), 0);
+		assert_int_equal(recording_flush(r, NULL, &err), 0);
+	}
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(opts.fd);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(trace_next(t, &ev, &err), 1);
+		assert_int_equal(!ev.sample.copy, i == 3);
+	}
+	trace_close(t);
+	close(opts.fd);
+}
+
 /* Readers of version 1 would show chains without callers: they are to refuse. */
 static void test_version(void **state)
 {
@@ -224,6 +263,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_lies),

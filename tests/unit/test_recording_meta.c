@@ -44,7 +44,7 @@ static void test_everything(void **state)
 					   .socket = { 7, 8, 9 } };
 	static const struct memory_range ranges[] = { { 0, 0x1000, 3 }, { 0x2000, 0x5000, 0 } };
 	const struct trace_pmu events[] = {
-		{ "ibs_op/l3missonly=1/", true, true, true, 1U << 1 | 1U << 3, true, false, 512,
+		{ "ibs_op/l3missonly=1/", true, true, true, 1U << 0 | 1U << 3, true, false, 512,
 		  7 },
 		{ "ibs_fetch//", false, false, false, 0, false, true, 0, 9 },
 	};
@@ -124,6 +124,7 @@ static void test_everything(void **state)
 		assert_int_equal(pmus[i].stacks, events[i].stacks);
 		assert_int_equal(pmus[i].copy_bytes, events[i].copy_bytes);
 		assert_int_equal(pmus[i].period, events[i].period);
+		assert_int_equal(pmus[i].config, 0);
 	}
 }
 
@@ -142,6 +143,7 @@ static void test_nothing(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
 		if (strstr(text, absent[i]))
 			fail_msg("%s: %s", absent[i], text);
+	assert_non_null(strstr(text, "\"name\":\"CLOCK_MONOTONIC\""));
 	assert_null(decode(text));
 	free(text);
 	assert_string_equal(out.source, "");
@@ -188,6 +190,9 @@ static void test_too_much(void **state)
 	assert_string_equal(pmus[0].name, "a");
 	assert_string_equal(pmus[1].name, "b");
 	assert_int_equal(pmus[TRACE_EVENTS].name[0], 0x55);
+	/* of two members with a name the last one counts */
+	assert_null(decode("{\"host\":\"a\",\"host\":\"b\"}"));
+	assert_string_equal(out.host, "b");
 	/* sources of a newer program, and what is none */
 	assert_null(decode("{\"events\":[{\"reach\":[5,\"new\",\"dram\",null]}]}"));
 	assert_int_equal(pmus[0].reach, 1U << IBS_SRC_DRAM);
@@ -225,6 +230,7 @@ static void test_topology(void **state)
 	assert_false(topology.has_sockets);
 	assert_true(has_topology(TRACE_CPUS, TRACE_CPUS));
 	assert_int_equal(topology.ccx[TRACE_CPUS - 1], 1);
+	assert_int_equal(topology.node[0], 2);
 	assert_int_equal(topology.node[TRACE_CPUS - 1], 2);
 	assert_false(has_topology(TRACE_CPUS + 1, TRACE_CPUS + 1));
 	assert_null(decode("{\"topology\":{\"ccx\":[1],\"node\":[2],\"distance\":"
@@ -324,6 +330,8 @@ static void test_ledger_unknown(void **state)
 	assert_int_equal(decode_ledger("{\"seen\":5,\"second_event\":{}}", &end, &unwritten), 0);
 	assert_int_equal(end.n_ledgers, 0);
 	assert_int_equal(end.ledger.seen, 0);
+	assert_int_equal(decode_ledger("{\"seen\":\"x\",\"seen\":5}", &end, &unwritten), 1);
+	assert_int_equal(end.ledger.seen, 5);
 	assert_int_equal(decode_ledger("{\"seen\":5,\"lost\":{\"new\":0}}", &end, &unwritten), 1);
 	assert_int_equal(end.n_ledgers, 1);
 	assert_int_equal(end.ledger.seen, 5);

@@ -21,6 +21,7 @@
 
 #include "memory_in_use.h"
 #include "recording/recording.h"
+#include "recording/recording_columns.h"
 #include "recording/recording_format.h"
 
 #define BLOCK sizeof(struct recording_block)
@@ -137,6 +138,7 @@ static void test_slow_writes(void **state)
 		assert_int_equal(polls, writes / 4);
 		assert_int_equal(recording_bytes(r), written(fd));
 		find_block(fd, &at, RECORDING_META, &h);
+		assert_int_equal(h.entries, 0);
 		find_block(fd, &at, RECORDING_EVENTS, &h);
 		assert_int_equal(h.bytes, EVENT + 5);
 		assert_int_equal(at, written(fd));
@@ -174,13 +176,17 @@ static void test_bytes(void **state)
 	records[10].packed = 0;
 	assert_int_equal(recording_bytes(r), before + 11 * sizeof(*records));
 	flush(r);
+	for (unsigned int i = 0; i < 1000; i++)
+		records[i].addr = records[i].data3 = ibs_sim_mix(i);
 	assert_int_equal(recording_samples(r, records, NULL, 1000, &err), 0);
 	flush(r);
 	before = written(fd);
 	assert_int_equal(recording_samples(r, records, NULL, 500, &err), 0);
 	find_block(fd, &at, RECORDING_STACKS, &h);
 	find_block(fd, &at, RECORDING_EVENTS, &h);
+	assert_in_range((before - at) / 1011, 20, 30);
 	assert_int_equal(recording_bytes(r), before + 500 * ((before - at) / 1011));
+	memset(records, 0, sizeof(records));
 	recording_close(r);
 	close(fd);
 }
@@ -216,27 +222,63 @@ static void test_description(void **state)
 	close(fd);
 }
 
+/* An event of so many bytes. */
+static void add_event_of(struct recording *r, size_t n)
+{
+	char name[2048];
+
+	memset(name, 'x', sizeof(name));
+	name[n - EVENT - 1] = 0;
+	add_comm(r, name);
+}
+
+/* It also comes again if exactly as much was written. */
+static void test_description_due(void **state)
+{
+	for (int less = 0; less < 2; less++) {
+		size_t at = first_block(), rest;
+		struct recording_block h;
+		int fd;
+		struct recording *r = create(&fd, false);
+
+		(void)state;
+		rest = first_block() + (4 << 20) - written(fd) - less;
+		while (rest > RECORDING_BLOCK_MAX + BLOCK) {
+			for (size_t i = 0; i < RECORDING_BLOCK_MAX / 1024; i++)
+				add_event_of(r, 1024);
+			flush(r);
+			rest -= RECORDING_BLOCK_MAX + BLOCK;
+		}
+		for (rest -= BLOCK; rest >= 2048; rest -= 1024)
+			add_event_of(r, 1024);
+		add_event_of(r, rest);
+		flush(r);
+		while (next_block(fd, &at, &h))
+			;
+		assert_int_equal(h.type, less ? RECORDING_EVENTS : RECORDING_META);
+		recording_close(r);
+		close(fd);
+	}
+}
+
 /* A block of events ends when the next one has no room. */
 static void test_full_block(void **state)
 {
-	char name[1024 - EVENT];
 	struct recording_block h;
 	size_t at = first_block();
 	int fd;
 	struct recording *r = create(&fd, false);
 
 	(void)state;
-	memset(name, 'x', sizeof(name));
-	name[sizeof(name) - 1] = 0;
 	for (size_t i = 0; i < RECORDING_BLOCK_MAX / 1024; i++)
-		add_comm(r, name);
+		add_event_of(r, 1024);
 	flush(r);
 	find_block(fd, &at, RECORDING_EVENTS, &h);
 	assert_int_equal(h.bytes, RECORDING_BLOCK_MAX);
 	assert_int_equal(h.entries, RECORDING_BLOCK_MAX / 1024);
 	assert_int_equal(at, written(fd));
 	for (size_t i = 0; i <= RECORDING_BLOCK_MAX / 1024; i++)
-		add_comm(r, name);
+		add_event_of(r, 1024);
 	flush(r);
 	find_block(fd, &at, RECORDING_EVENTS, &h);
 	assert_int_equal(h.bytes, RECORDING_BLOCK_MAX);
@@ -249,6 +291,7 @@ static void test_full_block(void **state)
 /* A block is compressed if that makes it smaller. */
 static void test_compression(void **state)
 {
+	enum { NAMES = 2000 };
 	unsigned int packed = 0;
 	struct recording_block h;
 	size_t at = first_block();
@@ -257,11 +300,11 @@ static void test_compression(void **state)
 
 	(void)state;
 	/* from nothing that repeats to much of it */
-	for (unsigned int i = 0; i < 60; i++) {
+	for (unsigned int i = 0; i < NAMES; i++) {
 		char name[101] = "";
 
 		for (unsigned int k = 0; k < 100; k++)
-			name[k] = k < i ? 'x' : 1 + ibs_sim_mix(1000 * i + k) % 255;
+			name[k] = k < i % 50 ? 'x' : 1 + ibs_sim_mix(1000 * i + k) % 255;
 		add_comm(r, name);
 		flush(r);
 		find_block(fd, &at, RECORDING_EVENTS, &h);
@@ -269,7 +312,7 @@ static void test_compression(void **state)
 		assert_int_equal(h.flags, h.bytes < h.raw_bytes ? RECORDING_ZSTD : 0);
 		packed += h.flags;
 	}
-	assert_in_range(packed, 1, 59);
+	assert_in_range(packed, 1, NAMES - 1);
 	recording_close(r);
 	close(fd);
 }
@@ -302,7 +345,9 @@ static void test_after_failure(void **state)
 	const struct trace_event ev = { .kind = TRACE_COMM, .comm.name = "x" };
 	const struct ibs_record_raw raw = { .bytes = IBS_OP_RAW_MIN };
 	const __u64 chain = 1;
-	int fd, full = open("/dev/full", O_WRONLY);
+	int fd, full = open("/dev/full", O_WRONLY), end = memfd_create("end", 0);
+	struct recording_block h;
+	char text[100] = "";
 	struct recording *r = create(&fd, false);
 	const size_t n = written(fd);
 
@@ -321,8 +366,46 @@ static void test_after_failure(void **state)
 		assert_string_equal(err.text, "writing the recording failed before");
 	}
 	assert_int_equal(recording_bytes(r), n);
+	err.text[0] = 0;
+	assert_int_equal(recording_finish(r, NULL, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "No space left"));
+	/* there is room again: the end says what is missing */
+	assert_int_equal(dup3(end, fd, 0), fd);
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
 	recording_close(r);
+	assert_int_equal(pread(end, &h, BLOCK, 0), BLOCK);
+	assert_int_equal(h.type, RECORDING_END);
+	assert_in_range(pread(end, text, sizeof(text) - 1, BLOCK), 1, sizeof(text) - 1);
+	assert_non_null(strstr(text, "\"unwritten_blocks\":2"));
+	close(end);
 	close(full);
+	close(fd);
+}
+
+/* A ledger is written where there is one; the description comes once more before the end. */
+static void test_end(void **state)
+{
+	static const enum recording_block_type want[] = { RECORDING_META, RECORDING_LEDGER,
+							  RECORDING_EVENTS, RECORDING_META,
+							  RECORDING_END };
+	const struct ledger ledger = { .seen = 5 };
+	struct recording_block h;
+	size_t at = first_block();
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	assert_int_equal(recording_flush(r, &ledger, &err), 0);
+	add_comm(r, "x");
+	flush(r);
+	assert_int_equal(recording_finish(r, &ledger, &err), 0);
+	recording_close(r);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		assert_true(next_block(fd, &at, &h));
+		assert_int_equal(h.type, want[i]);
+		assert_int_equal(h.entries, h.type == RECORDING_EVENTS);
+	}
+	assert_int_equal(at, written(fd));
 	close(fd);
 }
 
@@ -371,8 +454,96 @@ static void test_stacks(void **state)
 	close(fd);
 }
 
+/* Chains fill a block to its end, and what is wrong with one is said. */
+static void test_many_stacks(void **state)
+{
+	const __u64 chain[TRACE_STACK_MAX] = { 1 };
+	const size_t each = sizeof(struct recording_stack) + sizeof(chain);
+	const size_t most = RECORDING_BLOCK_MAX / each;
+	struct recording_block h;
+	size_t at = first_block();
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	for (size_t i = 0; i <= most; i++)
+		assert_int_equal(recording_stack(r, i, chain, TRACE_STACK_MAX, &err), 0);
+	flush(r);
+	find_block(fd, &at, RECORDING_STACKS, &h);
+	assert_int_equal(h.bytes, most * each);
+	find_block(fd, &at, RECORDING_STACKS, &h);
+	assert_int_equal(h.bytes, each);
+	assert_int_equal(recording_stack(r, -5, chain, 3, &err), -EINVAL);
+	assert_string_equal(err.text, "call chain -5 of 3 addresses: keys go from 0 to 131071, and "
+				      "a chain has at most 127 addresses");
+	recording_close(r);
+	close(fd);
+}
+
+/* Strata belong to their samples, also of more than a block. */
+static void test_strata(void **state)
+{
+	static struct recording_columns c;
+	static unsigned char data[RECORDING_BLOCK_MAX];
+	static __u8 strata[RECORDING_BATCH + 1];
+	struct recording_block h;
+	size_t at = first_block(), n = 0;
+	int fd;
+	struct recording *r = create(&fd, false);
+
+	(void)state;
+	for (size_t i = 0; i < RECORDING_BATCH; i++)
+		strata[i] = i % 3 % 2;
+	recording_strata(r, strata);
+	assert_int_equal(recording_samples(r, records, NULL, RECORDING_BATCH, &err), 0);
+	flush(r);
+	while (n < RECORDING_BATCH) {
+		const size_t from = find_block(fd, &at, RECORDING_SAMPLES, &h);
+
+		assert_int_equal(pread(fd, data, h.bytes, from), h.bytes);
+		assert_null(recording_columns_decode(&c, h.entries, data, h.bytes));
+		for (unsigned int i = 0; i < c.n; i++)
+			assert_int_equal(c.v[RECORDING_COLUMN_STRATUM][i], strata[n++]);
+	}
+	recording_close(r);
+	close(fd);
+}
+
+/* A call fails that finds the buffers full and cannot write them. */
+static void test_no_room(void **state)
+{
+	static struct {
+		struct ibs_user_copy head;
+		char stack[IBS_COPY_MAX];
+	} copy = { .head = { .flags = IBS_COPY_REGS, .bytes = IBS_COPY_MAX } };
+	const __u64 chain[TRACE_STACK_MAX] = { 1 };
+	const struct trace_event ev = { .kind = TRACE_COMM, .comm.name = "x" };
+	const int full = open("/dev/full", O_WRONLY);
+
+	(void)state;
+	for (int of = 0; of < 4; of++) {
+		int fd, ret = 0;
+		struct recording *r = create(&fd, false);
+
+		assert_int_equal(dup3(full, fd, 0), fd);
+		for (unsigned int i = 0; !ret && i < 1000000; i++) {
+			if (of == 3)
+				recording_copies(r, (void *)&copy, 0);
+			ret = of == 0	? recording_event(r, &ev, &err)
+			      : of == 1 ? recording_stack(r, i, chain, TRACE_STACK_MAX, &err)
+					: recording_samples(r, records, NULL, 1, &err);
+		}
+		assert_int_equal(ret, -ENOSPC);
+		recording_close(r);
+		close(fd);
+	}
+	close(full);
+}
+
 static void test_memory(void **state)
 {
+	const struct recording_opts full = { .fd = open("/dev/full", O_WRONLY), .info = &info };
+	struct recording *r_full;
 	size_t before = 0;
 
 	(void)state;
@@ -381,12 +552,14 @@ static void test_memory(void **state)
 		int fd;
 		struct recording *r = create(&fd, true);
 
+		assert_int_equal(recording_create(&full, &r_full, &err), -ENOSPC);
 		assert_int_equal(recording_finish(r, &ledger, &err), 0);
 		recording_close(r);
 		close(fd);
 		if (!i)
 			before = memory_in_use();
 	}
+	close(full.fd);
 	recording_close(NULL);
 	assert_in_range(memory_in_use(), 0, before + MEMORY_SLACK);
 }
@@ -394,11 +567,13 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slow_writes),   cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_description),   cmocka_unit_test(test_full_block),
-		cmocka_unit_test(test_compression),   cmocka_unit_test(test_file_number),
-		cmocka_unit_test(test_after_failure), cmocka_unit_test(test_stacks),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_slow_writes), cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_description), cmocka_unit_test(test_end),
+		cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_strata),
+		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_description_due),
+		cmocka_unit_test(test_full_block),  cmocka_unit_test(test_compression),
+		cmocka_unit_test(test_file_number), cmocka_unit_test(test_after_failure),
+		cmocka_unit_test(test_stacks),	    cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

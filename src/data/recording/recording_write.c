@@ -180,7 +180,7 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 	if (getrandom(&r->file, sizeof(r->file), GRND_NONBLOCK) != sizeof(r->file))
 		r->file = clock_ns(CLOCK_REALTIME) ^ getpid();
 	r->meta = recording_meta_encode(opts->info);
-	r->events_n = opts->info->n_pmus ?: 1;
+	r->events_n = opts->info->n_pmus;
 	if (opts->compress)
 		r->zstd = ZSTD_createCCtx();
 	if (opts->compress && !r->zstd)
