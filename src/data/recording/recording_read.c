@@ -94,29 +94,23 @@ static void recording_close_reader(struct trace *t)
 	free(r);
 }
 
-/* Report a block with a correct checksum and invalid contents. */
-static int reject(struct reader *r, const char *reason)
-{
-	recording_blocks_reject(&r->blocks, reason);
-	return 0;
-}
-
-static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
+/* These return NULL, or what is wrong with a block that has a correct checksum. */
+static const char *take_meta(struct reader *r, const unsigned char *data, size_t bytes)
 {
 	const char *wrong;
 
 	if (bytes > RECORDING_JSON_MAX)
-		return reject(r, "the description of the recording is too long");
+		return "the description of the recording is too long";
 	wrong = recording_meta_decode((const char *)data, bytes, &r->trace.info, r->pmu,
 				      &r->topology, r->memory);
 	if (wrong)
-		return reject(r, wrong);
+		return wrong;
 	r->cpu = (struct ibs_cpu){ .caps = r->trace.info.cpu.caps,
 				   .quirks = r->trace.info.cpu.quirks };
 	/* before version 1.4 all samples are of ibs_op, whatever the name of the event */
 	r->op.pmu = trace_event_of(&r->trace.info, true) % r->trace.info.n_pmus;
 	r->fetch.pmu = trace_event_of(&r->trace.info, false);
-	return 1;
+	return NULL;
 }
 
 /* Blocks are useless without a description; it is repeated, so look for the next one. */
@@ -125,6 +119,7 @@ static int find_meta(struct reader *r, struct err *err)
 	const struct recording_damage *d = &r->blocks.damage;
 	const unsigned char *data;
 	struct recording_block h;
+	const char *wrong;
 	__u64 offset;
 	int ret;
 
@@ -132,14 +127,18 @@ static int find_meta(struct reader *r, struct err *err)
 		ret = recording_blocks_take(&r->blocks, &data, err);
 		if (ret < 0)
 			return ret;
-		if (ret && h.type == RECORDING_META && take_meta(r, data, h.raw_bytes)) {
+		if (!ret || h.type != RECORDING_META)
+			continue;
+		wrong = take_meta(r, data, h.raw_bytes);
+		if (!wrong) {
 			recording_blocks_rewind(&r->blocks);
 			return 0;
 		}
+		recording_blocks_reject(&r->blocks, wrong);
 	}
 	if (ret < 0)
 		return ret;
-	if (!d->reason[0])
+	if (!*d->reason)
 		return err_set(err, -EINVAL,
 			       "it ends at offset %llu, before the description of the recording",
 			       r->blocks.size);
@@ -166,11 +165,10 @@ static int recording_open_reader(int fd, __u64 offset, __u64 bytes, struct trace
 	return ret;
 }
 
-/* Advance to the next event of the block; drop the rest of a damaged block. */
+/* Advance to the next event of the block, all of which were checked. */
 static void advance_event(struct reader *r)
 {
-	size_t bytes = 0;
-	int ret;
+	size_t bytes;
 
 	do {
 		r->has_event = false;
@@ -179,24 +177,24 @@ static void advance_event(struct reader *r)
 			r->next_event += bytes;
 		if (r->next_event >= r->events_bytes)
 			return;
-		ret = recording_event_decode(r->events + r->next_event,
-					     r->events_bytes - r->next_event, &r->event, &bytes);
-		r->next_event = ret < 0 ? r->events_bytes : r->next_event + bytes;
-	} while (!ret);
-	r->has_event = ret > 0;
+		r->has_event = recording_event_decode(r->events + r->next_event,
+						      r->events_bytes - r->next_event, &r->event,
+						      &bytes) > 0;
+		r->next_event += bytes;
+	} while (!r->has_event);
 	r->event.offset = r->events_offset;
 }
 
-static int take_events(struct reader *r, const unsigned char *data, size_t bytes)
+static const char *take_events(struct reader *r, const unsigned char *data, size_t bytes)
 {
 	if (!bytes || !recording_events_ok(data, bytes))
-		return reject(r, "the block holds no events");
+		return "the block holds no events";
 	r->events = xrealloc(r->events, bytes);
 	memcpy(r->events, data, bytes);
 	r->events_bytes = bytes;
 	r->next_event = 0;
 	advance_event(r);
-	return 0;
+	return NULL;
 }
 
 /* After a lost replacement, older chains may be wrong. */
@@ -217,28 +215,29 @@ static void take_stack(struct reader *r, const struct recording_stack *s, const 
 	*to = (struct stack){ xmemdup(addresses, s->n * sizeof(__u64)), r->generation, s->n };
 }
 
-static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes)
+static const char *take_stacks(struct reader *r, const unsigned char *data, size_t bytes)
 {
 	struct recording_stack s;
 
 	while (bytes) {
 		if (bytes < sizeof(s))
-			return reject(r, "the block ends inside a call chain");
+			return "the block ends inside a call chain";
 		memcpy(&s, data, sizeof(s));
 		data += sizeof(s);
 		bytes -= sizeof(s);
 		if (s.key < 0 || s.key >= RECORDING_STACK_KEYS || s.n > TRACE_STACK_MAX ||
 		    s.n * sizeof(__u64) > bytes)
-			return reject(r, "the block holds no call chains");
+			return "the block holds no call chains";
 		take_stack(r, &s, data);
 		data += s.n * sizeof(__u64);
 		bytes -= s.n * sizeof(__u64);
 	}
-	return 0;
+	return NULL;
 }
 
 /* @wrong: why the columns cannot be used, or NULL */
-static int take_columns(struct reader *r, struct samples *s, const char *wrong, __u64 offset)
+static const char *take_columns(struct reader *r, struct samples *s, const char *wrong,
+				__u64 offset)
 {
 	const __u32 raw = 1u << RECORDING_COLUMN_RAW_BYTES | 1u << RECORDING_COLUMN_RAW_CAPS;
 
@@ -248,20 +247,11 @@ static int take_columns(struct reader *r, struct samples *s, const char *wrong, 
 		wrong = "the description of the recording has no event of these samples";
 	s->next = 0;
 	s->offset = offset;
-	if (!wrong) {
-		if (s->columns->present & 1u << RECORDING_COLUMN_REPLACED)
-			count_replaced(r, s->columns->v[RECORDING_COLUMN_REPLACED][0], r->replaced);
-		return 0;
-	}
-	s->columns->n = 0;
-	return reject(r, wrong);
-}
-
-static int take_samples(struct reader *r, struct samples *s, const struct recording_block *h,
-			const unsigned char *data, __u64 offset)
-{
-	return take_columns(
-		r, s, recording_columns_decode(s->columns, h->entries, data, h->raw_bytes), offset);
+	if (wrong)
+		s->columns->n = 0;
+	else if (s->columns->present & 1u << RECORDING_COLUMN_REPLACED)
+		count_replaced(r, s->columns->v[RECORDING_COLUMN_REPLACED][0], r->replaced);
+	return wrong;
 }
 
 /* A smaller recording is read before another thread would have begun. */
@@ -270,6 +260,11 @@ static int take_samples(struct reader *r, struct samples *s, const struct record
 static bool has_samples(const struct recording_block *h)
 {
 	return h->type == RECORDING_SAMPLES || h->type == RECORDING_FETCHES;
+}
+
+static struct samples *samples_of(struct reader *r, const struct recording_block *h)
+{
+	return h->type == RECORDING_SAMPLES ? &r->op : &r->fetch;
 }
 
 static __u64 data_at(const struct reader *r, __u64 offset)
@@ -290,25 +285,7 @@ static void begin_ahead(struct reader *r)
 		recording_ahead_begin(r->ahead, data_at(r, offset), &h);
 }
 
-/* Return: 1 if another thread has decoded the samples; 0; or a negative errno with @err. */
-static int take_ahead(struct reader *r, const struct recording_block *h, __u64 offset,
-		      struct err *err)
-{
-	struct samples *s = h->type == RECORDING_SAMPLES ? &r->op : &r->fetch;
-	int ret;
-
-	if (!r->ahead || !has_samples(h) ||
-	    !recording_ahead_take(r->ahead, data_at(r, offset), h, &s->columns))
-		return 0;
-	ret = recording_blocks_pass(&r->blocks, err);
-	if (ret)
-		return ret;
-	r->may_pair = h->type == RECORDING_SAMPLES;
-	take_columns(r, s, NULL, offset);
-	return 1;
-}
-
-static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes, bool end)
+static const char *take_ledger(struct reader *r, const unsigned char *data, size_t bytes, bool end)
 {
 	int has = -EINVAL;
 
@@ -316,31 +293,23 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 		has = recording_ledger_decode((const char *)data, bytes, &r->trace.end,
 					      &r->unwritten);
 	if (has < 0)
-		return reject(r, "the block holds no ledger");
+		return "the block holds no ledger";
 	r->trace.end.has_ledger |= has;
 	r->ended |= end;
-	return 0;
+	return NULL;
 }
 
-static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
-		      struct err *err)
+static const char *take_data(struct reader *r, const struct recording_block *h,
+			     const unsigned char *data, __u64 offset)
 {
-	const bool skips =
-		(has_samples(h) || h->type == RECORDING_COPIES) && r->trace.skips_samples;
-	const unsigned char *data;
-	int ret = skips ? 0 : take_ahead(r, h, offset, err);
+	struct samples *s = samples_of(r, h);
 
-	if (ret)
-		return ret;
-	ret = recording_blocks_take(&r->blocks, skips ? NULL : &data, err);
-	if (ret <= 0 || skips)
-		return ret;
-	r->may_pair = h->type == RECORDING_SAMPLES;
 	switch (h->type) {
 	case RECORDING_SAMPLES:
-		return take_samples(r, &r->op, h, data, offset);
 	case RECORDING_FETCHES:
-		return take_samples(r, &r->fetch, h, data, offset);
+		return take_columns(
+			r, s, recording_columns_decode(s->columns, h->entries, data, h->raw_bytes),
+			offset);
 	case RECORDING_EVENTS:
 		r->events_offset = offset;
 		return take_events(r, data, h->raw_bytes);
@@ -348,14 +317,41 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 		return take_stacks(r, data, h->raw_bytes);
 	case RECORDING_COPIES:
 		return recording_copies_take(&r->copies, data, h->raw_bytes)
-			       ? 0
-			       : reject(r, "the block holds no copies of stacks");
+			       ? NULL
+			       : "the block holds no copies of stacks";
 	case RECORDING_LEDGER:
 	case RECORDING_END:
 		return take_ledger(r, data, h->raw_bytes, h->type == RECORDING_END);
 	default:
-		return 0;
+		return NULL;
 	}
+}
+
+/* Return: a negative errno with @err if it cannot be read. */
+static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
+		      struct err *err)
+{
+	const bool skips =
+		(has_samples(h) || h->type == RECORDING_COPIES) && r->trace.skips_samples;
+	struct samples *s = samples_of(r, h);
+	/* by another thread */
+	const bool decoded = !skips && r->ahead && has_samples(h) &&
+			     recording_ahead_take(r->ahead, data_at(r, offset), h, &s->columns);
+	const unsigned char *data;
+	const char *wrong;
+	int ret;
+
+	if (decoded)
+		ret = recording_blocks_pass(&r->blocks, err);
+	else
+		ret = recording_blocks_take(&r->blocks, skips ? NULL : &data, err);
+	if (skips || (decoded ? ret : ret <= 0))
+		return ret;
+	r->may_pair = h->type == RECORDING_SAMPLES;
+	wrong = decoded ? take_columns(r, s, NULL, offset) : take_data(r, h, data, offset);
+	if (wrong)
+		recording_blocks_reject(&r->blocks, wrong);
+	return ret;
 }
 
 /* A column's value, 0 if the column is missing. */
