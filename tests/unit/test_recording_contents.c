@@ -276,6 +276,9 @@ static void test_columns(void **state)
 				      COLUMN(REG0),
 				      COLUMN(REG1),
 				      COLUMN(REG2) | COLUMN(REG4) | COLUMN(REG5) };
+	const struct recording_column_head thread[] = { { .id = RECORDING_COLUMN_TID, .base = 5 },
+							{ .id = RECORDING_COLUMNS_END } };
+	struct trace_event ev;
 	__u64 seq = 1;
 	struct trace *t;
 	int fd;
@@ -293,12 +296,13 @@ static void test_columns(void **state)
 		/* without it, the next samples would be sorted among the last ones */
 		append(fd, 99, seq++, put_text("x", 8), 0);
 	}
+	memcpy(data, thread, sizeof(thread));
+	append(fd, RECORDING_SAMPLES, seq, sizeof(thread), 1);
 	t = open_fd(fd);
 	for (size_t n = 0; n < ARRAY_SIZE(less) * 8; n++) {
 		const __u32 present = n / 2 % 2 ? less[n / 4 % ARRAY_SIZE(less)] : all;
 		const __u64 i = n % 2 + 1, regs = present >> RECORDING_COLUMN_REG0;
 		const struct trace_sample *s;
-		struct trace_event ev;
 
 		assert_int_equal(trace_next(t, &ev, &err), 1);
 		s = &ev.sample;
@@ -320,6 +324,10 @@ static void test_columns(void **state)
 		else
 			assert_int_equal(s->fetch.present, regs & 7);
 	}
+	/* our writer has no thread without its process */
+	assert_int_equal(trace_next(t, &ev, &err), 1);
+	assert_int_equal(ev.sample.tid, 5);
+	assert_false(ev.sample.has_task);
 	trace_close(t);
 	close(fd);
 }

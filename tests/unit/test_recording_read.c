@@ -57,8 +57,10 @@ static void check(int fd, struct trace *t, size_t n, const unsigned int want[][2
 		assert_int_equal(trace_next(t, &ev, &err), 1);
 		assert_int_equal(ev.kind, want[i][0]);
 		assert_int_equal(ev.time, want[i][1]);
-		if (ev.kind == TRACE_ALLOC)
+		if (ev.kind == TRACE_ALLOC) {
+			assert_int_equal((uintptr_t)ev.alloc.stack % sizeof(__u64), 0);
 			assert_int_equal(ev.alloc.stack[0], ev.time);
+		}
 		assert_int_equal(pread(fd, &h, BLOCK, ev.offset), BLOCK);
 		assert_int_equal(h.magic, RECORDING_BLOCK_MAGIC);
 		assert_int_equal(h.type, ev.kind == TRACE_SAMPLE_OP	 ? RECORDING_SAMPLES
