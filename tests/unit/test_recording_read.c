@@ -113,8 +113,10 @@ static void test_order(void **state)
 	assert_int_equal(t->total, lseek(fd, 0, SEEK_END));
 	/* wherever reading is given up, it begins anew */
 	for (size_t stop = 0; stop <= ARRAY_SIZE(all); stop++) {
-		for (size_t i = 0; i < stop; i++)
+		for (size_t i = 0; i < stop; i++) {
 			assert_int_equal(trace_next(t, &ev, &err), 1);
+			assert_true(i || t->done < t->total);
+		}
 		assert_int_equal(trace_rewind(t, &err), 0);
 		assert_false(trace_end(t)->whole);
 		CHECK(t, all);
@@ -130,6 +132,42 @@ static void test_order(void **state)
 	CHECK(t, neither);
 	trace_close(t);
 	close(fd);
+}
+
+/* Of samples of one kind, each is known before it comes. */
+static void test_hints(void **state)
+{
+	enum { SAMPLES = 10 };
+
+	(void)state;
+	for (int fetch = 0; fetch < 2; fetch++) {
+		struct trace_hint hint;
+		struct trace_event ev;
+		struct recording *r;
+		struct trace *t;
+		int fd;
+
+		r = create(&fd);
+		for (__u64 time = 0; time < SAMPLES; time++)
+			add_sample(r, time, fetch);
+		finish(r);
+		t = open_fd(fd);
+		for (unsigned int i = 0; i < SAMPLES; i++) {
+			assert_int_equal(trace_next(t, &ev, &err), 1);
+			for (unsigned int n = 0; n < SAMPLES; n++) {
+				const unsigned int of = i + 1 + n;
+
+				assert_int_equal(trace_ahead(t, n, &hint), of < SAMPLES);
+				if (of >= SAMPLES)
+					continue;
+				assert_int_equal(hint.tgid, 7);
+				assert_int_equal(hint.tid, of);
+				assert_int_equal(hint.ip, of << 20);
+			}
+		}
+		trace_close(t);
+		close(fd);
+	}
 }
 
 /* Blocks of many samples, of which other threads read some; hints are what then comes. */
@@ -304,9 +342,9 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	      cmocka_unit_test(test_large),
-		cmocka_unit_test(test_failing_reads), cmocka_unit_test(test_magic),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_hints), cmocka_unit_test(test_failing_reads),
+		cmocka_unit_test(test_magic), cmocka_unit_test(test_memory),
 	};
 
 	tester = gettid();
