@@ -205,6 +205,39 @@ static void test_damage(void **state)
 	close(fd);
 }
 
+/* Copies that were read before a rewind are not those of damaged blocks after it. */
+static void test_rewind(void **state)
+{
+	struct trace_info info = { .source = "ibs", .has_cpu = true, .pmu = &event, .n_pmus = 1 };
+	struct recording_opts opts = { .fd = memfd_create("copies", 0), .info = &info };
+	const struct ibs_user_copy copy = { .flags = IBS_COPY_REGS };
+	const struct ibs_record same = {};
+	struct recording_block h;
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	assert_int_equal(recording_create(&opts, &r, &err), 0);
+	for (int i = 0; i < 2; i++) {
+		recording_copies(r, (const char *)&copy, sizeof(copy));
+		assert_int_equal(recording_samples(r, &same, NULL, 1, &err), 0);
+		assert_int_equal(recording_flush(r, NULL, &err), 0);
+	}
+	recording_close(r);
+	assert_int_equal(pwrite(opts.fd, "?", 1, find_copies(opts.fd, 0, &h) + sizeof(h)), 1);
+	t = open_fd(opts.fd);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(trace_next(t, &ev, &err), 1);
+		assert_int_equal(!ev.sample.copy, i % 2 == 0);
+		if (i == 1)
+			assert_int_equal(trace_rewind(t, &err), 0);
+	}
+	trace_close(t);
+	close(opts.fd);
+}
+
 /* A block with a correct checksum and other contents. */
 static void test_lies(void **state)
 {
@@ -266,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_rewind),
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_memory),
 	};
