@@ -27,14 +27,18 @@ static void test_part_of_file(void **state)
 	open_blocks(fd, 1000, n + 1000000);
 	assert_int_equal(b.size, at_of(N + 1));
 	recording_blocks_close(&b);
-	/* cut in a block, of which the rest is still there */
-	open_blocks(fd, 1000, n - 1);
-	for (unsigned int seq = 0; seq < N - 1; seq++)
-		next_is(seq);
-	next_is_damaged(N - 1);
-	at_end();
-	is_damaged(1, n - 1 - at_of(N - 1), at_of(N - 1), "the file ends inside the block");
-	recording_blocks_close(&b);
+	/* cut in a block, of which the rest is still there; or right before its data */
+	for (int data = 0; data < 2; data++) {
+		const size_t end = data ? at_of(N - 1) + BLOCK : n - 1;
+
+		open_blocks(fd, 1000, end);
+		for (unsigned int seq = 0; seq < N - 1; seq++)
+			next_is(seq);
+		next_is_damaged(N - 1);
+		at_end();
+		is_damaged(1, end - at_of(N - 1), at_of(N - 1), "the file ends inside the block");
+		recording_blocks_close(&b);
+	}
 	for (__u64 offset = 1000 + at_of(N + 1); offset < 20000; offset += 5000) {
 		assert_int_equal(recording_blocks_open(fd, offset, 0, &b, &err), -EINVAL);
 		assert_string_equal(err.text, "it ends at offset 0, inside the head of the file");
