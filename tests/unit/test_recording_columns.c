@@ -318,9 +318,8 @@ static const char *decode_two(__u8 transform, __u8 other)
 static void test_transforms(void **unused)
 {
 	static const __u64 decoded[RECORDING_TRANSFORM_N] = {
-		[RECORDING_PLAIN] = 4,	 [RECORDING_DELTA] = 4,
-		[RECORDING_XOR] = 4 ^ 7, [RECORDING_DISTANCE] = 2 + 7,
-		[RECORDING_SIGNED] = 2,	 [RECORDING_XOR_SIGNED] = 2 ^ 7,
+		[RECORDING_PLAIN] = 4,	      [RECORDING_DELTA] = 4,  [RECORDING_XOR] = 4 ^ 7,
+		[RECORDING_DISTANCE] = 2 + 7, [RECORDING_SIGNED] = 2, [RECORDING_XOR_SIGNED] = 5,
 	};
 	static const char nothing[] = "a column refers to one that is not before it";
 

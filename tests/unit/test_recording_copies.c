@@ -295,12 +295,9 @@ static int setup(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_version),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_rewind),
-		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_version),	   cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_rewind),	   cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_memory),
 	};
 
