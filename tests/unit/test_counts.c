@@ -319,7 +319,80 @@ static void test_exposed(void **unused)
 							    : load->valid);
 		snapshot_free(&s);
 	}
-	state->control.exposed = slot[word] = slot[IBS_EXPOSED_UNKNOWN] = 0;
+	/* each sample stands for a period, or for itself if that is unknown */
+	slot[IBS_EXPOSED_UNKNOWN] = 0;
+	for (__u64 period = 0; period <= 1000; period += 1000) {
+		struct counts by_period = c;
+		struct snapshot s = {};
+		struct err err;
+
+		by_period.has_ops = false;
+		by_period.period = period;
+		assert_int_equal(counts_read(&by_period, &s, &err), 0);
+		assert_int_equal(find(&s.groups[0], IBS_OP_KIND_LOAD, IBS_SRC_DRAM)->exposed,
+				 period ? 77000 : 77);
+		assert_false(s.groups[0].has_tlb);
+		snapshot_free(&s);
+	}
+	state->control.exposed = slot[word] = 0;
+}
+
+/* Each count of the PMU is a difference; how many CPUs there are, and what is known, is that of the end. */
+static void test_pmu_difference(void **unused)
+{
+	const struct snapshot older = { .pmu = { .cpus = 8,
+						 .counted = 1,
+						 .enabled_ns = 2,
+						 .running_ns = 3,
+						 .extra_ns = -4,
+						 .share_variance = 5,
+						 .share_n = 6,
+						 .throttled = 7,
+						 .went = 8,
+						 .came = 9,
+						 .tagged = 10,
+						 .tag_n = 11,
+						 .tag_ops = 12,
+						 .ops = 13,
+						 .valid = 14 } };
+	const struct snapshot newer = { .pmu = { .cpus = 4,
+						 .counted = 101,
+						 .enabled_ns = 202,
+						 .running_ns = 303,
+						 .extra_ns = 400,
+						 .share_variance = 505,
+						 .share_n = 606,
+						 .throttled = 707,
+						 .went = 808,
+						 .came = 909,
+						 .tagged = 1010,
+						 .tag_n = 1111,
+						 .tag_ops = 1212,
+						 .tags_known = true,
+						 .ops = 1313,
+						 .valid = 1414,
+						 .valid_known = true } };
+	struct snapshot d;
+
+	(void)unused;
+	snapshot_diff(&newer, &older, &d);
+	assert_int_equal(d.pmu.cpus, 4);
+	assert_int_equal(d.pmu.counted, 100);
+	assert_int_equal(d.pmu.enabled_ns, 200);
+	assert_int_equal(d.pmu.running_ns, 300);
+	assert_int_equal(d.pmu.extra_ns, 404);
+	assert_true(d.pmu.share_variance == 500);
+	assert_int_equal(d.pmu.share_n, 600);
+	assert_int_equal(d.pmu.throttled, 700);
+	assert_int_equal(d.pmu.went, 800);
+	assert_int_equal(d.pmu.came, 900);
+	assert_int_equal(d.pmu.tagged, 1000);
+	assert_int_equal(d.pmu.tag_n, 1100);
+	assert_int_equal(d.pmu.tag_ops, 1200);
+	assert_int_equal(d.pmu.ops, 1300);
+	assert_int_equal(d.pmu.valid, 1400);
+	assert_true(d.pmu.tags_known && d.pmu.valid_known);
+	snapshot_free(&d);
 }
 
 static void test_ledgers(void **unused)
@@ -346,10 +419,10 @@ static void test_ledgers(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights),	 cmocka_unit_test(test_exposed_words),
-		cmocka_unit_test(test_exposed),	 cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_layout),	 cmocka_unit_test(test_ledgers),
-		cmocka_unit_test(test_activity),
+		cmocka_unit_test(test_weights),	       cmocka_unit_test(test_exposed_words),
+		cmocka_unit_test(test_exposed),	       cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_layout),	       cmocka_unit_test(test_ledgers),
+		cmocka_unit_test(test_pmu_difference), cmocka_unit_test(test_activity),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
