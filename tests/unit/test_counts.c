@@ -416,13 +416,50 @@ static void test_ledgers(void **unused)
 		assert_int_equal(sum.outcome[o], 2 * (10 + o));
 }
 
+/* Of two at the same time: what one does not know of, nobody knows. */
+static void test_ledgers_joined(void **unused)
+{
+	const struct ledger one = { .seen = 1000,
+				    .outcome = { 700, [IBS_OUTCOME_N - 1] = 300 },
+				    .pmu_samples = 1100,
+				    .unseen = 100,
+				    .pmu_exact = true,
+				    .dropped = 20,
+				    .dropped_known = true,
+				    .undelivered = 30,
+				    .undelivered_known = true };
+
+	(void)unused;
+	for (int lacks = 0; lacks < 4; lacks++) {
+		struct ledger sum = one, other = one;
+
+		other.dropped_known = !(lacks & 1);
+		other.undelivered_known = !(lacks & 2);
+		ledger_join(&sum, &other);
+		assert_int_equal(sum.seen, 2000);
+		assert_int_equal(sum.outcome[0], 1400);
+		assert_int_equal(sum.outcome[IBS_OUTCOME_N - 1], 600);
+		assert_int_equal(ledger_residual(&sum), 0);
+		sum.seen++; /* a sample without an outcome, and an outcome without a sample */
+		assert_int_equal(ledger_residual(&sum), 1);
+		sum.outcome[IBS_OUTCOME_LOST_INTERNAL] += 2;
+		assert_int_equal(ledger_residual(&sum), -1);
+		assert_int_equal(sum.unseen, 200);
+		assert_int_equal(sum.dropped, 40);
+		assert_int_equal(sum.dropped_known, other.dropped_known);
+		assert_int_equal(sum.undelivered, 60);
+		assert_int_equal(sum.undelivered_known, other.undelivered_known);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_weights),	       cmocka_unit_test(test_exposed_words),
 		cmocka_unit_test(test_exposed),	       cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_layout),	       cmocka_unit_test(test_ledgers),
-		cmocka_unit_test(test_pmu_difference), cmocka_unit_test(test_activity),
+		cmocka_unit_test(test_ledgers_joined), cmocka_unit_test(test_pmu_difference),
+		cmocka_unit_test(test_activity),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
