@@ -340,7 +340,8 @@ static void test_exposed(void **unused)
 /* Each count of the PMU is a difference; how many CPUs there are, and what is known, is that of the end. */
 static void test_pmu_difference(void **unused)
 {
-	const struct snapshot older = { .pmu = { .cpus = 8,
+	const struct snapshot older = { .time_ns = 5,
+					.pmu = { .cpus = 8,
 						 .counted = 1,
 						 .enabled_ns = 2,
 						 .running_ns = 3,
@@ -355,7 +356,8 @@ static void test_pmu_difference(void **unused)
 						 .tag_ops = 12,
 						 .ops = 13,
 						 .valid = 14 } };
-	const struct snapshot newer = { .pmu = { .cpus = 4,
+	const struct snapshot newer = { .time_ns = 1005,
+					.pmu = { .cpus = 4,
 						 .counted = 101,
 						 .enabled_ns = 202,
 						 .running_ns = 303,
@@ -376,6 +378,7 @@ static void test_pmu_difference(void **unused)
 
 	(void)unused;
 	snapshot_diff(&newer, &older, &d);
+	assert_int_equal(d.time_ns, 1000);
 	assert_int_equal(d.pmu.cpus, 4);
 	assert_int_equal(d.pmu.counted, 100);
 	assert_int_equal(d.pmu.enabled_ns, 200);
