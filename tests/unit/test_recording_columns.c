@@ -74,6 +74,12 @@ static size_t round_trip(unsigned int n)
 	assert_true(bytes <= sizeof(data));
 	for (size_t i = bytes; i < bytes + 100 && i < sizeof(data); i++)
 		assert_int_equal(data[i], 0xa5);
+	for (int i = 0; i < __builtin_popcount(in.present); i++) {
+		struct recording_column_head h;
+
+		memcpy(&h, data + i * sizeof(h), sizeof(h));
+		assert_int_equal(h.absent >> h.width, 0);
+	}
 	memset(&out, 0x5a, sizeof(out));
 	wrong = recording_columns_decode(&out, n, data, bytes);
 	if (wrong)

@@ -161,7 +161,9 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		else
 			h->absent |= 1 << k;
 	}
-	return to_planes(out, v, n, base, h->absent);
+	out = to_planes(out, v, n, base, h->absent);
+	h->absent &= (1 << h->width) - 1;
+	return out;
 }
 
 size_t recording_columns_encode(const struct recording_columns *c, unsigned char *out)
