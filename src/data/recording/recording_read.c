@@ -579,8 +579,10 @@ static void recording_rewind(struct trace *t)
 	recording_copies_free(&r->copies);
 	t->end = (struct trace_end){};
 	r->ended = r->has_event = false;
+	r->unwritten = r->replaced = 0;
 	r->may_pair = false;
 	r->op.columns->n = r->op.next = r->fetch.columns->n = r->fetch.next = 0;
+	r->events_bytes = r->next_event = 0;
 }
 
 const struct trace_format recording_format = {
