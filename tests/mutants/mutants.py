@@ -28,7 +28,7 @@ import run  # noqa: E402
 
 EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 SAMPLE, PER_FILE = 60, 10   # mutants of a sample, and of each of its files
-# what is sampled: rooms of which tests in C alone kill 95 %. Headers take as long as all that includes them.
+# What is sampled: rooms of which tests in C alone kill 95 %. No headers: all files that include one would have to be compiled.
 SAMPLED = 'src/data/recording', 'src/data/perf_data', 'src/face/metrics'
 MUTANTS_MAX = 1 << 17       # in one build
 MEMORY_MAX = 4 << 30
@@ -81,7 +81,8 @@ class Build:
             source = to[:-2] + '.mutants.c'
             with open(source, 'wb') as f:
                 f.write(text)
-        # -O2 takes minutes for a function of a thousand mutants. From a command line alone, ccache does not see that a header is before another one now
+        # -O2 takes minutes for a function with a thousand mutants.
+        # From a command line alone, ccache does not see that a header is before another one now.
         p = subprocess.run([*shlex.split(self.cc), '-w', f'-I{self.out}/include', *self.flags(obj), '-O1', '-g0', '-iquote',
                             os.path.dirname(self.source(obj)), '-c', source, '-o', to], capture_output=True, text=True,
                            env={**os.environ, 'CCACHE_NODIRECT': '1'})
@@ -104,7 +105,7 @@ class Build:
         if os.path.lexists(to):
             os.remove(to)
         os.makedirs(os.path.dirname(to), exist_ok=True)
-        # once more: objects of a program's own may be the only ones that look at the number of the mutant
+        # once more, for the runtime: objects of a program's own may be the only ones that have mutants
         words.append(os.path.join(self.out, 'lib.a'))
         subprocess.run([*shlex.split(self.cc), *words], check=True)
 

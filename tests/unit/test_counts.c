@@ -319,7 +319,7 @@ static void test_exposed(void **unused)
 							    : load->valid);
 		snapshot_free(&s);
 	}
-	/* each sample stands for a period, or for itself if that is unknown */
+	/* without counted ops: times the period, if it is known */
 	slot[IBS_EXPOSED_UNKNOWN] = 0;
 	for (__u64 period = 0; period <= 1000; period += 1000) {
 		struct counts by_period = c;

@@ -99,7 +99,7 @@ static void cannot_read(int ret, __u64 at)
 	assert_string_equal(err.text, text);
 }
 
-/* An error of the disk is not damage: it is told, with its place. */
+/* If the disk fails, the file is not damaged: the message says where reading failed. */
 static void test_failing_reads(void **state)
 {
 	const size_t n = fill(bytes);

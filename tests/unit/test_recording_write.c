@@ -317,7 +317,7 @@ static void test_compression(void **state)
 	close(fd);
 }
 
-/* Files can be told apart, also where there are no random numbers. */
+/* Each file has another number, even if the kernel has no random numbers. */
 static void test_file_number(void **state)
 {
 	enum { FILES = 100 };
