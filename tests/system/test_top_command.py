@@ -253,6 +253,26 @@ class Live(unittest.TestCase):
             t.close()
         self.assertFalse([s for s in screens if re.search(r'every 0.5 s \(0\.[01] s\)', s)])
 
+    def test_answer(self):
+        """A warning of what a key did waits until the next key, while the line says what that key led to."""
+        blind = '''mount -t tmpfs tmpfs /run && mkdir -p /run/containerd/io.containerd.runtime.v2.task && chmod 0 /run/containerd &&
+chown nobody /run/containerd && exec setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search "$@"'''
+        t = Terminal(['unshare', '--mount', 'sh', '-c', blind, 'sh', ibscope.IBSCOPE, 'top', '--source', 'sim', '-d', '0.5', '-c', '100000',
+                      '--by', 'container', '--sort', 'name'], *SIZE)
+        command, warning = 'ibscope top --source sim', 'warning: containers may lack their names'
+        try:
+            t.until('aggregated')
+            t.keys(ENTER + 'y')
+            t.until(lambda s: 'by process' in s and command in s)
+            for _ in range(12):     # two intervals
+                t.feed(0.1)
+                self.assertIn(command, t.text())
+            t.keys('j')
+            t.until(warning)
+            self.assertNotIn(command, t.text())
+        finally:
+            t.close()
+
     def test_collector(self):
         """No option selects from a collector's counters."""
         pins = f'/sys/fs/bpf/ibscope-test-top-{os.getpid()}'
