@@ -42,8 +42,8 @@ LONG = ('test_compare', 'test_container_names', 'test_containers.py', 'test_cont
         'test_schemas_live.py', 'test_serve.py', 'test_sim.py', 'test_top.py', 'test_top_command.py', 'test_why.py')
 # System tests that sample little, and measure nothing: they run beside those that do.
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
-CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
-NICE = 10       # of those that do not sample, beside those that do: of their sessions, as a scheduler with autogroups ignores that of threads
+CMOCKA_S, MODULE_S = 1200, 1800  # time limits of one program, one module
+NICE = 5        # of those that do not sample, beside those that do: of their sessions, as a scheduler with autogroups ignores that of threads
 HINTS = 3       # more failures than that are not repeated
 STRICT = os.environ.get('CI') == 'true'
 
