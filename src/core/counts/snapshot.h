@@ -212,7 +212,7 @@ void stratified_end(struct stratified *s, struct snapshot *out);
  * snapshot_share_design() - let two intervals of strata have the same slices, so that series_add() can add up theirs
  * @a:    the earlier one; its report becomes that of both
  * @b:    its series have the design of @a from now on, and its own report is of no use
- * @most: slices, 4 to STRATA_SLICES; neighbours are merged if there are more
+ * @most: slices, 4 to STRATA_SLICES; if there are more, neighbours are merged of the one that has more, or of @a
  */
 void snapshot_share_design(struct snapshot *a, struct snapshot *b, unsigned int most);
 
