@@ -67,7 +67,7 @@ static void test_percentile(void **state)
 	assert_int_equal(series_percentile(&s, 0.9), -1);
 }
 
-/* Of samples that represent different numbers of ops, ops count. */
+/* Of samples that represent different numbers of ops, ops count; without an op, nothing is known. */
 static void test_weighted(void **state)
 {
 	struct series s = series_of(5, 90, 9, 10, 0, 0);
@@ -82,6 +82,8 @@ static void test_weighted(void **state)
 	assert_int_equal(strata_timed_ops(&x), 600);
 	assert_int_equal(series_percentile(&s, 0.16), ibs_lat_le(0));
 	assert_int_equal(series_percentile(&s, 0.9), ibs_lat_le(LAST));
+	memset(x.buckets, 0, sizeof(x.buckets));
+	assert_int_equal(series_percentile(&s, 0.5), -1);
 }
 
 /* --- lists --- */

@@ -31,6 +31,8 @@ long series_percentile(const struct series *s, double q)
 		return -1;
 	if (s->strata)
 		all = strata_timed_ops(s->strata);
+	if (!all)
+		return -1;
 	rank = ceil(q * all - 1e-6);
 	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
 		upto += n[i];

@@ -265,7 +265,8 @@ const char *mode_name(unsigned int mode); /* enum ibs_mode */
  *
  * Needs enough valid samples for at least one to lie beyond: 1 / (1 - q), 100 for p99.
  *
- * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1: too few samples.
+ * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1: too few samples, or their weights are
+ * unknown.
  */
 long series_percentile(const struct series *s, double q);
 
