@@ -18,7 +18,7 @@
 /* What slice @k of an interval has, where @base differs between intervals and between series. */
 static float part_of(unsigned int base, unsigned int k)
 {
-	return (float)(base + (1U << k));
+	return (float)(base + 1000 * k);
 }
 
 static struct series_strata *slices_of(unsigned int base, unsigned int n)
@@ -29,15 +29,15 @@ static struct series_strata *slices_of(unsigned int base, unsigned int n)
 	x->timed_room = x->n_timed = n;
 	for (unsigned int k = 0; k < n; k++) {
 		x->cycles.part[k] = part_of(base, k);
-		x->ops.part[k] = part_of(base + 1000, k);
-		x->timed[k] = (struct strata_timed){
+		x->ops.part[k] = part_of(base + 500, k);
+		x->timed[n - 1 - k] = (struct strata_timed){
 			.slice = k, .bucket = BUCKET, .ops = part_of(base, k), .square = 1
 		};
 	}
 	return x;
 }
 
-/* An interval with @n slices of both strata by turns. Of each group, a series without strata comes first. */
+/* An interval with @n slices of both strata by turns. In each group, a series without strata is between two others. */
 static void make(struct snapshot *s, unsigned int base, unsigned int n)
 {
 	*s = (struct snapshot){ .n_groups = GROUPS };
@@ -59,7 +59,7 @@ static void make(struct snapshot *s, unsigned int base, unsigned int n)
 		s->groups[g] = (struct group){ .n_series = 1 + SERIES };
 		s->groups[g].series = xcalloc(1 + SERIES, sizeof(*s->groups[g].series));
 		for (unsigned int i = 0; i < SERIES; i++) {
-			struct series *one = &s->groups[g].series[1 + i];
+			struct series *one = &s->groups[g].series[2 * i];
 
 			one->op = i;
 			one->strata = slices_of(base + 100 * g + 10 * i, n);
@@ -71,7 +71,7 @@ static void make(struct snapshot *s, unsigned int base, unsigned int n)
 static const struct series_strata *strata_of(const struct snapshot *s, unsigned int g,
 					     unsigned int i)
 {
-	return s->groups[g].series[1 + i].strata;
+	return s->groups[g].series[2 * i].strata;
 }
 
 /* @x has the slices from @from on as they were made with @base, and nothing in others. */
@@ -82,13 +82,15 @@ static void check_slices(const struct series_strata *x, unsigned int base, unsig
 		const bool own = k >= from && k < from + n;
 
 		assert_true(x->cycles.part[k] == (own ? part_of(base, k - from) : 0));
-		assert_true(x->ops.part[k] == (own ? part_of(base + 1000, k - from) : 0));
+		assert_true(x->ops.part[k] == (own ? part_of(base + 500, k - from) : 0));
 	}
 	assert_int_equal(x->n_timed, n);
 	for (unsigned int k = 0; k < n; k++) {
-		assert_int_equal(x->timed[k].slice, from + k);
-		assert_int_equal(x->timed[k].bucket, BUCKET);
-		assert_true(x->timed[k].ops == part_of(base, k) && x->timed[k].square == 1);
+		const struct strata_timed *one = &x->timed[n - 1 - k]; /* as they were made */
+
+		assert_int_equal(one->slice, from + k);
+		assert_int_equal(one->bucket, BUCKET);
+		assert_true(one->ops == part_of(base, k) && one->square == 1);
 	}
 }
 
@@ -102,7 +104,7 @@ static void check_merged(const struct series_strata *x, unsigned int base, unsig
 		assert_true(x->cycles.part[k] ==
 			    (own ? part_of(base, i) + part_of(base, i + 2) : 0));
 		assert_true(x->ops.part[k] ==
-			    (own ? part_of(base + 1000, i) + part_of(base + 1000, i + 2) : 0));
+			    (own ? part_of(base + 500, i) + part_of(base + 500, i + 2) : 0));
 	}
 	/* pairs of slice and latency that became the same are one */
 	assert_int_equal(x->n_timed, 2);
@@ -114,36 +116,49 @@ static void check_merged(const struct series_strata *x, unsigned int base, unsig
 	}
 }
 
-/* Slices of the second follow those of the first, also if there is room for no more. */
-static void test_fits(void **state)
+static void check_design(const struct strata_design *d, unsigned int n_a, unsigned int n_b)
 {
-	struct snapshot a, b;
-
-	(void)state;
-	make(&a, 3, 4);
-	make(&b, 60, 2);
-	snapshot_share_design(&a, &b, 6);
-	assert_int_equal(a.strata->design.n, 6);
-	for (unsigned int k = 0; k < 6; k++) {
-		const struct strata_slice *s = &a.strata->design.slice[k];
-		const unsigned int base = k < 4 ? 3 : 60, i = k < 4 ? k : k - 4;
+	assert_int_equal(d->n, n_a + n_b);
+	for (unsigned int k = 0; k < d->n; k++) {
+		const struct strata_slice *s = &d->slice[k];
+		const unsigned int base = k < n_a ? 3 : 60, i = k < n_a ? k : k - n_a;
 
 		assert_int_equal(s->of, i % 2);
 		assert_true(s->ops == base + i && s->tags == base + 10 + i && s->seconds == 1);
 		assert_int_equal(s->period, base + 20);
 	}
-	for (unsigned int g = 0; g < GROUPS; g++) {
-		assert_null(a.groups[g].series[0].strata);
-		assert_null(b.groups[g].series[0].strata);
-		for (unsigned int i = 0; i < SERIES; i++) {
-			assert_ptr_equal(strata_of(&a, g, i)->design, &a.strata->design);
-			assert_ptr_equal(strata_of(&b, g, i)->design, &a.strata->design);
-			check_slices(strata_of(&a, g, i), 3 + 100 * g + 10 * i, 0, 4);
-			check_slices(strata_of(&b, g, i), 60 + 100 * g + 10 * i, 4, 2);
+}
+
+/* Slices of the second follow those of the first, also if there is room for no more. */
+static void test_fits(void **state)
+{
+	static const struct {
+		unsigned int a, b, most;
+	} rows[] = { { 4, 2, 6 }, { 4, 124, STRATA_SLICES }, { 2, 40, 100 } };
+
+	(void)state;
+	for (size_t r = 0; r < ARRAY_SIZE(rows); r++) {
+		struct snapshot a, b;
+
+		make(&a, 3, rows[r].a);
+		make(&b, 60, rows[r].b);
+		snapshot_share_design(&a, &b, rows[r].most);
+		check_design(&a.strata->design, rows[r].a, rows[r].b);
+		for (unsigned int g = 0; g < GROUPS; g++) {
+			assert_null(a.groups[g].series[1].strata);
+			assert_null(b.groups[g].series[1].strata);
+			for (unsigned int i = 0; i < SERIES; i++) {
+				const unsigned int base = 100 * g + 10 * i;
+
+				assert_ptr_equal(strata_of(&a, g, i)->design, &a.strata->design);
+				assert_ptr_equal(strata_of(&b, g, i)->design, &a.strata->design);
+				check_slices(strata_of(&a, g, i), 3 + base, 0, rows[r].a);
+				check_slices(strata_of(&b, g, i), 60 + base, rows[r].a, rows[r].b);
+			}
 		}
+		snapshot_free(&a);
+		snapshot_free(&b);
 	}
-	snapshot_free(&a);
-	snapshot_free(&b);
 }
 
 /* The report is that of both: sums of ledgers, and what was last. */
@@ -211,7 +226,7 @@ static void test_no_latencies(void **state)
 	make(&a, 3, 4);
 	make(&b, 60, 2);
 	for (unsigned int g = 0; g < GROUPS; g++) {
-		struct series_strata *x = a.groups[g].series[1].strata;
+		struct series_strata *x = a.groups[g].series[0].strata;
 
 		free(x->timed);
 		x->timed = NULL;
@@ -237,8 +252,8 @@ static void test_added_up(void **state)
 	make(&a, 3, 4);
 	make(&b, 60, 4);
 	snapshot_share_design(&a, &b, 8);
-	series_add(&sum, &a.groups[0].series[1]);
-	series_add(&sum, &b.groups[0].series[1]);
+	series_add(&sum, &a.groups[0].series[0]);
+	series_add(&sum, &b.groups[0].series[0]);
 	assert_ptr_equal(sum.strata->design, &a.strata->design);
 	assert_int_equal(sum.strata->n_timed, 8);
 	for (unsigned int k = 0; k < 8; k++)

@@ -23,6 +23,15 @@ static __u64 *buckets_of(unsigned int at, __u64 n)
 	return buckets;
 }
 
+static __u64 *all_buckets(__u64 n)
+{
+	__u64 *buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*buckets));
+
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
+		buckets[i] = (1 + i) * n;
+	return buckets;
+}
+
 /* A series of which each count is a different multiple of @n. */
 static struct series series_of(enum ibs_op_kind op, enum ibs_src src, __u64 n)
 {
@@ -40,7 +49,7 @@ static struct series series_of(enum ibs_op_kind op, enum ibs_src src, __u64 n)
 				.exposed = 10 * n,
 				.exposed_n = 11 * n,
 				.price = 12.0 * n,
-				.buckets = buckets_of(20, 2 * n) };
+				.buckets = all_buckets(n) };
 }
 
 static void check_series(const struct series *s, enum ibs_op_kind op, enum ibs_src src, __u64 n)
@@ -60,7 +69,7 @@ static void check_series(const struct series *s, enum ibs_op_kind op, enum ibs_s
 	assert_int_equal(s->exposed_n, 11 * n);
 	assert_true(s->price == 12.0 * n);
 	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
-		assert_int_equal(s->buckets[i], i == 20 ? 2 * n : 0);
+		assert_int_equal(s->buckets[i], (1 + i) * n);
 }
 
 static struct tlb_counts tlb_of(__u64 n)
@@ -230,7 +239,7 @@ static void test_ledger(void **state)
 	(void)state;
 	for (int o = 0; o < IBS_OUTCOME_N; o++) {
 		newer.ledger.outcome[o] = 100 + 3 * o;
-		older.ledger.outcome[o] = o;
+		older.ledger.outcome[o] = 1 + o;
 	}
 	snapshot_diff(&newer, &older, &d);
 	assert_int_equal(d.time_ns, 30);
@@ -240,7 +249,7 @@ static void test_ledger(void **state)
 	assert_int_equal(d.ledger.dropped, 396);
 	assert_int_equal(d.ledger.undelivered, 495);
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		assert_int_equal(d.ledger.outcome[o], 100 + 2 * o);
+		assert_int_equal(d.ledger.outcome[o], 99 + 2 * o);
 	snapshot_free(&d);
 	snapshot_diff(&newer, NULL, &d);
 	assert_int_equal(d.time_ns, 50);
@@ -288,14 +297,15 @@ static void test_freed(void **state)
 
 static void test_groups(void **state)
 {
-	struct group groups[] = { { .other = true },
-				  { .slot = 1 },
-				  { .slot = 2, .other = true, .ended = true },
-				  { .slot = 3 } };
+	struct group groups[] = { { .slot = 1 },
+				  { .slot = 2, .other = true },
+				  { .slot = 3, .other = true, .ended = true },
+				  { .slot = 4 },
+				  { .slot = 5 } };
 	const struct snapshot s = { .groups = groups, .n_groups = ARRAY_SIZE(groups) };
 
 	(void)state;
-	assert_int_equal(snapshot_groups(&s), 2);
+	assert_int_equal(snapshot_groups(&s), 3);
 	assert_int_equal(snapshot_groups(&(struct snapshot){}), 0);
 }
 
@@ -372,6 +382,44 @@ static void test_strata_add(void **state)
 	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
 		assert_int_equal(sum.strata->buckets[i], 2 * (1 + i));
 	series_free(&sum);
+}
+
+/* One sample has a mean. Ops that are too few to have a latency have none, whatever their cycles are. */
+static void test_mean(void **state)
+{
+	struct series_strata x = { .buckets = { [3] = 1 } };
+	struct series s = { .samples = 2, .valid = 1, .sum = 17, .cycles = 40 };
+
+	(void)state;
+	assert_true(series_mean(&s) == 17);
+	s.strata = &x;
+	assert_true(series_mean(&s) == 40);
+	x.buckets[3] = 0;
+	assert_true(isnan(series_mean(&s)));
+}
+
+/* Only buckets with samples, from the first one to the last; other members can follow. */
+static void test_put_buckets(void **state)
+{
+	struct series s = { .buckets = buckets_of(0, 7) };
+	char *text, want[100];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	struct json_writer w = { .f = f };
+
+	(void)state;
+	assert_non_null(f);
+	s.buckets[IBS_LAT_BUCKETS - 1] = 9;
+	json_begin_object(&w, NULL);
+	series_put_buckets(&w, &s);
+	json_put_u64(&w, "samples", 16);
+	json_finish(&w);
+	fclose(f);
+	snprintf(want, sizeof(want), "{\"buckets\":[[0,7],[%u,9]],\"samples\":16}\n",
+		 ibs_lat_le(IBS_LAT_BUCKETS - 1));
+	assert_string_equal(text, want);
+	free(text);
+	series_free(&s);
 }
 
 /* A series without latencies has none in any bucket; without slices, nothing is known of how sums vary. */
@@ -556,7 +604,31 @@ static void test_tags(void **state)
 	group_weigh(&g, &tags);
 	assert_int_equal(g.tlb.l2_hit_ops, 8);
 	assert_int_equal(g.tlb.l2_miss_ops, 13);
+	g.series[0].ops = 0;
+	group_weigh(&g, &tags);
+	assert_int_equal(g.series[0].ops, 8); /* 7.5 */
+	assert_int_equal(g.series[0].cycles, 23);
 	group_free(&g);
+}
+
+/* Of an interval: 7 new samples, and 25 ops in 10 tags that came since. */
+static void test_tags_of_interval(void **state)
+{
+	struct snapshot newer, older, d;
+
+	(void)state;
+	make(&older, 1);
+	make(&newer, 1);
+	append(&older, 1, 7, 0)->series[0].samples = 2;
+	append(&newer, 1, 7, 0)->series[0].samples = 9;
+	older.pmu = (struct pmu_state){ .tags_known = true, .tag_n = 100, .tag_ops = 100 };
+	newer.pmu = (struct pmu_state){ .tags_known = true, .tag_n = 110, .tag_ops = 125 };
+	snapshot_diff(&newer, &older, &d);
+	assert_int_equal(d.groups[0].series[0].samples, 7);
+	assert_int_equal(d.groups[0].series[0].ops, 18); /* 17.5 */
+	snapshot_free(&d);
+	snapshot_free(&newer);
+	snapshot_free(&older);
 }
 
 /* Without tags there is no estimate. */
@@ -605,14 +677,25 @@ static void test_weighted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owners),	    cmocka_unit_test(test_series_of_group),
-		cmocka_unit_test(test_shards),	    cmocka_unit_test(test_ledger),
-		cmocka_unit_test(test_freed),	    cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_modes),	    cmocka_unit_test(test_series_add),
-		cmocka_unit_test(test_strata_add),  cmocka_unit_test(test_without),
-		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_share_error),
-		cmocka_unit_test(test_group_scale), cmocka_unit_test(test_group_exact),
-		cmocka_unit_test(test_tags),	    cmocka_unit_test(test_no_tags),
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_series_of_group),
+		cmocka_unit_test(test_shards),
+		cmocka_unit_test(test_ledger),
+		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_series_add),
+		cmocka_unit_test(test_strata_add),
+		cmocka_unit_test(test_without),
+		cmocka_unit_test(test_mean),
+		cmocka_unit_test(test_put_buckets),
+		cmocka_unit_test(test_tags_of_interval),
+		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_share_error),
+		cmocka_unit_test(test_group_scale),
+		cmocka_unit_test(test_group_exact),
+		cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_no_tags),
 		cmocka_unit_test(test_weighted),
 	};
 

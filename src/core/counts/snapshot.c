@@ -260,7 +260,7 @@ static void group_scale(struct group *g, const struct pmu_state *pmu)
 {
 	const double f = pmu_scale(pmu), error = pmu_share_error(pmu);
 
-	for (size_t i = 0; error > 0 && i < g->n_series; i++)
+	for (size_t i = 0; !isnan(error) && i < g->n_series; i++)
 		g->series[i].share_error = error;
 	for (size_t i = 0; f != 1 && i < g->n_series; i++) {
 		struct series *s = &g->series[i];
