@@ -208,6 +208,20 @@ static void test_edges(void **state)
 	assert_int_equal(high, ibs_lat_le(LAST));
 }
 
+/* The median of six samples is between the first and the last. */
+static void test_six(void **state)
+{
+	struct series s = series_of(10, 1, 20, 1, 30, 1);
+	long low, high;
+
+	(void)state;
+	buckets[40] = buckets[50] = buckets[60] = 1;
+	s.valid = 6;
+	assert_true(series_percentile_interval(&s, 0.5, &low, &high));
+	assert_int_equal(low, ibs_lat_le(9) + 1);
+	assert_int_equal(high, ibs_lat_le(60));
+}
+
 /* 6 samples bound the median, 36 p90, and 368 p99. */
 static void test_interval_needs(void **state)
 {
@@ -245,6 +259,13 @@ static void test_interval_weighted(void **state)
 	/* all of 3 ops: as 52 samples */
 	x.buckets[5] = 150;
 	x.buckets[9] = 6;
+	assert_true(series_percentile_interval(&s, 0.5, &low, &high));
+	assert_true(low == ibs_lat_le(4) + 1 && high == ibs_lat_le(5));
+	/* a tenth of an op each: as 100 samples */
+	s = series_of(5, 80, 9, 20, 0, 0);
+	s.strata = &x;
+	x.buckets[5] = 8;
+	x.buckets[9] = 2;
 	assert_true(series_percentile_interval(&s, 0.5, &low, &high));
 	assert_true(low == ibs_lat_le(4) + 1 && high == ibs_lat_le(5));
 	/* no ops at all */
@@ -309,6 +330,71 @@ static void test_interval_of_slices(void **state)
 	}
 }
 
+/* However low the share is, no bound is below the latencies of all samples. */
+static void test_lowest(void **state)
+{
+	static const unsigned int n[SLICES] = { 5, 5, 95, 95, 5, 5, 75, 75 };
+	const float many = 1e12F;
+	struct series s = series_of(10, 400, 30, 400, 0, 0);
+	struct strata_timed timed[2 * SLICES];
+	struct strata_design d;
+	struct series_strata x;
+	long low, high;
+
+	(void)state;
+	s.strata = &x;
+	make_design(&d);
+	make_timed(&x, &d, timed, n);
+	for (size_t i = 0; i < x.n_timed; i++) {
+		timed[i].ops *= many;
+		timed[i].square *= many;
+	}
+	assert_true(series_percentile_interval(&s, 1e-11, &low, &high));
+	assert_int_equal(low, ibs_lat_le(9) + 1);
+	assert_int_equal(high, ibs_lat_le(10));
+}
+
+/* A damaged file may have fewer ops than none. Bounds are edges of buckets all the same. */
+static void test_damaged(void **state)
+{
+	struct series s = series_of(10, 100, 0, 0, 0, 0);
+	struct strata_timed timed[] = { { 0, 10, -10, 1 } };
+	struct strata_design d = { 1, { { STRATUM_FULL, 1000, 100, 1, 0 } } };
+	struct series_strata x = { .design = &d, .timed = timed, .n_timed = 1 };
+	long low, high;
+
+	(void)state;
+	s.strata = &x;
+	if (series_percentile_interval(&s, 0.5, &low, &high)) {
+		assert_in_range(low, 0, ibs_lat_le(LAST));
+		assert_in_range(high, 0, ibs_lat_le(LAST));
+	}
+}
+
+/* The interval of p90 of 800 such samples is about 0.9 -+ 1.96 sqrt(0.5 * 0.09 / 800) = 0.885 to 0.915. */
+static void test_high_percentile(void **state)
+{
+	static const unsigned int n[2][SLICES] = { { 87, 87, 87, 87, 87, 87, 87, 87 },
+						   { 93, 93, 93, 93, 93, 93, 93, 93 } };
+	struct strata_timed timed[2 * SLICES];
+	struct strata_design d;
+	struct series_strata x;
+	long low, high;
+
+	(void)state;
+	make_design(&d);
+	for (int i = 0; i < 2; i++) {
+		struct series s = series_of(10, 400, 30, 400, 0, 0);
+		const unsigned int bucket = i ? 10 : 30;
+
+		s.strata = &x;
+		make_timed(&x, &d, timed, n[i]);
+		assert_true(series_percentile_interval(&s, 0.9, &low, &high));
+		assert_int_equal(low, ibs_lat_le(bucket - 1) + 1);
+		assert_int_equal(high, ibs_lat_le(bucket));
+	}
+}
+
 /* With one slice of a stratum, nothing is known of how much the others differ. */
 static void test_interval_of_slice(void **state)
 {
@@ -338,6 +424,10 @@ int main(void)
 		cmocka_unit_test(test_interval_weighted),
 		cmocka_unit_test(test_interval_of_slices),
 		cmocka_unit_test(test_interval_of_slice),
+		cmocka_unit_test(test_high_percentile),
+		cmocka_unit_test(test_lowest),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_six),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

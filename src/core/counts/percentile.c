@@ -88,6 +88,8 @@ void strata_timed_add(struct series_strata *to, const struct strata_timed *list,
 
 /* --- intervals --- */
 
+#define LAST_BUCKET (IBS_LAT_BUCKETS - 1)
+
 /* Ops by latency, of which `all` and `square` are the sums: squares of the ops that each sample represents. */
 struct distribution {
 	double ops[IBS_LAT_BUCKETS], all, square;
@@ -119,16 +121,13 @@ static void distribute(const struct series *s, struct distribution *d)
 static unsigned int reach(const struct distribution *d, double share, double *part)
 {
 	double left = share * d->all;
-	unsigned int b = 0, last = 0;
+	unsigned int b = 0;
 
-	for (; b < IBS_LAT_BUCKETS; b++) {
-		last = d->ops[b] > 0 ? b : last;
-		if (d->ops[b] > 0 && left <= d->ops[b] + 1e-9 * d->all)
-			break;
-		left -= d->ops[b];
-	}
-	*part = b < IBS_LAT_BUCKETS ? fmin(fmax(left / d->ops[b], 0), 1) : 1;
-	return last;
+	/* the slack is for rounding: all ops are reached in the last bucket that has some */
+	while (b < LAST_BUCKET && (!(d->ops[b] > 0) || left > d->ops[b] + 1e-9 * d->all))
+		left -= d->ops[b++];
+	*part = fmin(fmax(left / d->ops[b], 0), 1);
+	return b;
 }
 
 static struct bounds strata_shares(const struct series_strata *x, const struct distribution *d,
@@ -164,8 +163,7 @@ bool series_percentile_interval(const struct series *s, double q, long *low, lon
 	if (!is_enough(s, q))
 		return false;
 	distribute(s, &d);
-	if (!(d.square > 0))
-		return false;
+	/* of no ops that is NAN, and so are its bounds */
 	share = estimate_ranks(d.all * d.all / d.square, q);
 	if (s->strata && s->strata->design && !isnan(share.low))
 		share = strata_shares(s->strata, &d, q);
