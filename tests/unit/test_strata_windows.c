@@ -248,44 +248,131 @@ static unsigned int merged_into(unsigned int k)
 	return k < 120 ? k / 4 * 2 + k % 2 : 60 + k - 120;
 }
 
-/* The first of them are merged in pairs; entries of latencies, too, and those of open slices are kept. */
-static void test_merged(void **state)
+/* Groups and series are not in all slices: nothing came in the first ones, and in the first ones without weights. */
+static bool has_samples(unsigned int k)
 {
-	static double ops[STRATA_SLICES], entry[STRATA_SLICES][IBS_LAT_BUCKETS];
-	struct stratified *w = stratified_new(REACH);
-	const struct series_strata *x;
-	size_t entries = 0;
-	struct snapshot s;
+	return k > 1 && k != 120 && k != 121;
+}
 
-	(void)state;
+/* Numbers of samples of group @g and series @i in slice @k: with a latency of bucket 20, and with another one. */
+static __u64 first_of(unsigned int k, unsigned int g, unsigned int i)
+{
+	return has_samples(k) ? 1 + k % 7 + 10 * g + 20 * i : 0;
+}
+
+static __u64 second_of(unsigned int k)
+{
+	return has_samples(k) ? 2 : 0;
+}
+
+static unsigned int second_bucket(unsigned int k)
+{
+	return 30 + k / 2 % 3;
+}
+
+static void build_many(struct snapshot *out)
+{
+	static __u64 of[2][2][IBS_LAT_BUCKETS];
+	struct stratified *s = stratified_new(REACH);
+
 	for (unsigned int k = 0; k < MANY; k++) {
-		const unsigned int other = 30 + k / 2 % 3, to = merged_into(k);
-		struct series dram = loads(IBS_SRC_DRAM, 1 + k % 7, buckets[0]);
-		struct group g = { .slot = 1, .series = &dram, .n_series = 1 };
+		struct series list[2][2];
+		struct group groups[2];
 
-		buckets[0][other] = 2;
-		dram.samples = dram.valid = 3 + k % 7;
-		add(w, k % 2, 16, k % 2 ? 40 : 10, &g, 1);
-		ops[to] += WEIGHT * (3 + k % 7);
-		entry[to][20] += WEIGHT * (1 + k % 7);
-		entry[to][other] += WEIGHT * 2;
+		for (unsigned int g = 0; g < 2; g++) {
+			for (unsigned int i = 0; i < 2; i++) {
+				list[g][i] = loads(IBS_SRC_DRAM, first_of(k, g, i), of[g][i]);
+				of[g][i][second_bucket(k)] = second_of(k);
+				list[g][i].op = i ? IBS_OP_KIND_STORE : IBS_OP_KIND_LOAD;
+				list[g][i].samples += second_of(k);
+				list[g][i].valid += second_of(k);
+			}
+			groups[g] = (struct group){ .slot = 1 + g,
+						    .key = { .cgroup_id = g },
+						    .series = list[g],
+						    .n_series = 2 };
+		}
+		add(s, k % 2, 16, k % 2 ? 40 : 10, groups, has_samples(k) ? 2 : 0);
 	}
-	stratified_end(w, &s);
-	stratified_free(w);
-	assert_int_equal(s.strata->design.n, 108);
-	x = s.groups[0].series[0].strata;
+	stratified_end(s, out);
+	stratified_free(s);
+}
+
+static void check_many(const struct series_strata *x, unsigned int g, unsigned int i)
+{
+	static double ops[STRATA_SLICES], cycles[STRATA_SLICES],
+		entry[STRATA_SLICES][IBS_LAT_BUCKETS];
+	size_t entries = 0;
+
+	memset(ops, 0, sizeof(ops));
+	memset(cycles, 0, sizeof(cycles));
+	memset(entry, 0, sizeof(entry));
+	for (unsigned int k = 0; k < MANY; k++) {
+		const unsigned int to = merged_into(k);
+
+		ops[to] += WEIGHT * (first_of(k, g, i) + second_of(k));
+		cycles[to] += WEIGHT * 24 * first_of(k, g, i);
+		entry[to][20] += WEIGHT * first_of(k, g, i);
+		entry[to][second_bucket(k)] += WEIGHT * second_of(k);
+	}
 	for (unsigned int k = 0; k < STRATA_SLICES; k++) {
 		near(x->ops.part[k], ops[k]);
+		near(x->cycles.part[k], cycles[k]);
 		for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 			entries += entry[k][b] > 0;
 	}
 	assert_int_equal(x->n_timed, entries);
-	for (size_t i = 0; i < x->n_timed; i++) {
-		near(x->timed[i].ops, entry[x->timed[i].slice][x->timed[i].bucket]);
-		near(x->timed[i].square, WEIGHT * entry[x->timed[i].slice][x->timed[i].bucket]);
-		entry[x->timed[i].slice][x->timed[i].bucket] = 0;
+	for (size_t n = 0; n < x->n_timed; n++) {
+		double *one = &entry[x->timed[n].slice][x->timed[n].bucket];
+
+		near(x->timed[n].ops, *one);
+		near(x->timed[n].square, WEIGHT * *one);
+		*one = 0;
+	}
+}
+
+/* The first of them are merged in pairs; entries of latencies, too, and those of open slices are kept. */
+static void test_merged(void **state)
+{
+	struct snapshot s;
+
+	(void)state;
+	build_many(&s);
+	assert_int_equal(s.strata->design.n, 108);
+	assert_int_equal(s.n_groups, 2);
+	for (unsigned int g = 0; g < 2; g++) {
+		assert_int_equal(s.groups[g].n_series, 2);
+		for (unsigned int i = 0; i < 2; i++)
+			check_many(s.groups[g].series[i].strata, g, i);
 	}
 	snapshot_free(&s);
+}
+
+/* A group that ended has nothing in later windows: 12 samples and misses of the first one, and of the second. */
+static void test_ended(void **state)
+{
+	struct stratified *s = stratified_new(REACH);
+	struct snapshot out;
+
+	(void)state;
+	for (unsigned int k = 0; k < 78; k++) {
+		const struct window *w = window_of(k);
+		struct series l3 = loads(IBS_SRC_L3, 1, buckets[0]);
+		struct group g = { .slot = 1,
+				   .series = &l3,
+				   .n_series = 1,
+				   .tlb = { .l2_hit = 1, .l2_miss = 2 } };
+
+		add(s, k % 2, 16, k % 2 ? w->miss_tags : w->full_tags, &g, k < 48);
+	}
+	stratified_end(s, &out);
+	stratified_free(s);
+	assert_int_equal(out.groups[0].series[0].ops, 12 * (200 + 100));
+	assert_int_equal(out.groups[0].tlb.l2_hit_ops, 12 * (200 + 100));
+	assert_int_equal(out.groups[0].tlb.l2_miss_ops, 2 * 12 * (200 + 100));
+	for (unsigned int k = 48; k < STRATA_SLICES; k++)
+		assert_true(out.groups[0].series[0].strata->ops.part[k] == 0);
+	snapshot_free(&out);
 }
 
 /*
@@ -627,14 +714,14 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices),	 cmocka_unit_test(test_timed),
-		cmocka_unit_test(test_sums),	 cmocka_unit_test(test_design),
-		cmocka_unit_test(test_periods),	 cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_full),	 cmocka_unit_test(test_fits),
-		cmocka_unit_test(test_groups),	 cmocka_unit_test(test_series),
-		cmocka_unit_test(test_modified), cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_pmu),	 cmocka_unit_test(test_ledgers),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_slices),	cmocka_unit_test(test_timed),
+		cmocka_unit_test(test_sums),	cmocka_unit_test(test_design),
+		cmocka_unit_test(test_periods), cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_ended),	cmocka_unit_test(test_full),
+		cmocka_unit_test(test_fits),	cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_series),	cmocka_unit_test(test_modified),
+		cmocka_unit_test(test_shared),	cmocka_unit_test(test_pmu),
+		cmocka_unit_test(test_ledgers), cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
