@@ -236,6 +236,30 @@ static void test_periods(void **state)
 	snapshot_free(&out);
 }
 
+/* A sample may represent less than an op. Sums are rounded once: 1000 ops of 1600 tags, twice, are 1.25 of two samples. */
+static void test_rounded(void **state)
+{
+	struct stratified *s = stratified_new(REACH);
+	struct series both[] = { loads(IBS_SRC_L2, 8, buckets[0]),
+				 loads(IBS_SRC_L3, 1, buckets[1]) };
+	struct group g = { .slot = 1, .series = both, .n_series = 2 };
+	struct snapshot out;
+
+	(void)state;
+	both[1].hitm = 1;
+	for (int k = 0; k < 2; k++)
+		add(s, STRATUM_FULL, 16, 1600, &g, 1);
+	stratified_end(s, &out);
+	stratified_free(s);
+	assert_int_equal(out.groups[0].n_series, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(out.groups[0].series[i].ops, i ? 1 : 10);
+		assert_int_equal(out.groups[0].series[i].hitm, i ? 1 : 0);
+		assert_int_equal(out.groups[0].series[i].strata->buckets[20], i ? 1 : 10);
+	}
+	snapshot_free(&out);
+}
+
 /* --- more slices than there is room for --- */
 
 /* 10 tags of full slices and 40 of miss slices: a sample represents 40 ops in each window. */
@@ -394,7 +418,11 @@ static void test_full(void **state)
 /* 128 entries of three slices each fit. */
 static void test_fits(void **state)
 {
-	const struct snapshot slice = { .time_ns = SECOND, .pmu = { .ops = 1000, .tagged = 10 } };
+	struct series l3 = loads(IBS_SRC_L3, 1, buckets[0]);
+	struct group g = { .slot = 1, .series = &l3, .n_series = 1 };
+	const struct snapshot slice = {
+		.time_ns = SECOND, .pmu = { .ops = 1000, .tagged = 10 }, .groups = &g, .n_groups = 1
+	};
 	struct stratified *s = stratified_new(REACH);
 	struct snapshot out;
 
@@ -403,6 +431,8 @@ static void test_fits(void **state)
 		stratified_add(s, k % 2, 16, 3, &slice);
 	stratified_end(s, &out);
 	assert_int_equal(out.strata->design.n, STRATA_SLICES);
+	/* of the 64 full ones a sample represents twice the 100 ops of a tag */
+	assert_int_equal(out.groups[0].series[0].ops, 64 * 200);
 	snapshot_free(&out);
 	stratified_free(s);
 	/* 120 have weights, the eight of a window wait for theirs: there is room for these, too */
@@ -560,8 +590,9 @@ static void test_modified(void **state)
 /* --- the PMU and its ledger --- */
 
 /*
- * The full stratum was on the PMU for half of the time, the miss stratum all the time: only what the former estimates is
- * doubled. Of DRAM, a sample represents 2000 ops of 50 tags, of the L3 2000 of 10 tags.
+ * The full stratum was on the PMU for half of the time, the miss stratum for a quarter: what the former estimates is doubled,
+ * and of the latter it is four times as much. The former already makes up for 10 of the 50. Of DRAM, a sample represents 2000 ops
+ * of 50 tags, of the L3 2000 of 10 tags.
  */
 static void test_shared(void **state)
 {
@@ -575,7 +606,8 @@ static void test_shared(void **state)
 				  .pmu = { .ops = 1000,
 					   .tagged = 10,
 					   .enabled_ns = 100,
-					   .running_ns = 50 },
+					   .running_ns = 40,
+					   .extra_ns = 10 },
 				  .groups = &g,
 				  .n_groups = 1 },
 			out;
@@ -585,7 +617,8 @@ static void test_shared(void **state)
 	both[1].hitm = 24;
 	stratified_add(s, STRATUM_FULL, 16, 1, &slice);
 	slice.pmu.tagged = 40;
-	slice.pmu.running_ns = 100;
+	slice.pmu.running_ns = 25;
+	slice.pmu.extra_ns = 0;
 	stratified_add(s, STRATUM_MISS, 16, 1, &slice);
 	stratified_end(s, &out);
 	stratified_free(s);
@@ -593,13 +626,13 @@ static void test_shared(void **state)
 	assert_int_equal(out.groups[0].series[0].cycles, 2 * 3 * 200 * 24);
 	assert_int_equal(out.groups[0].series[0].strata->buckets[20], 2 * 3 * 200);
 	assert_int_equal(out.groups[0].series[1].samples, 10);
-	assert_int_equal(out.groups[0].series[1].ops, (2 + 1) * 5 * 40);
-	assert_int_equal(out.groups[0].series[1].hitm, (2 + 1) * 24 * 40);
+	assert_int_equal(out.groups[0].series[1].ops, (2 + 4) * 5 * 40);
+	assert_int_equal(out.groups[0].series[1].hitm, (2 + 4) * 24 * 40);
 	assert_int_equal(out.groups[0].tlb.l2_hit_ops, 2 * 2 * 200);
 	assert_int_equal(out.groups[0].tlb.l2_miss_ops, 2 * 7 * 200);
 	x = out.groups[0].series[1].strata;
 	for (int of = 0; of < STRATUM_N; of++) {
-		const double f = of == STRATUM_FULL ? 2 : 1;
+		const double f = of == STRATUM_FULL ? 2 : 4;
 
 		near(x->ops.part[of], f * 5 * 40);
 		near(x->cycles.part[of], f * 5 * 40 * 24);
@@ -714,14 +747,15 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices),	cmocka_unit_test(test_timed),
-		cmocka_unit_test(test_sums),	cmocka_unit_test(test_design),
-		cmocka_unit_test(test_periods), cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_ended),	cmocka_unit_test(test_full),
-		cmocka_unit_test(test_fits),	cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_series),	cmocka_unit_test(test_modified),
-		cmocka_unit_test(test_shared),	cmocka_unit_test(test_pmu),
-		cmocka_unit_test(test_ledgers), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_slices),	 cmocka_unit_test(test_timed),
+		cmocka_unit_test(test_sums),	 cmocka_unit_test(test_design),
+		cmocka_unit_test(test_periods),	 cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_rounded),	 cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_full),	 cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_groups),	 cmocka_unit_test(test_series),
+		cmocka_unit_test(test_modified), cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_pmu),	 cmocka_unit_test(test_ledgers),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,7 +265,7 @@ static struct portion *portion_of(struct part *p, unsigned int k)
 static unsigned int first_like(const struct stratified *s, unsigned int k)
 {
 	const struct strata_slice *slice = s->open.slice;
-	unsigned int i = k < s->first ? 0 : s->first;
+	unsigned int i = s->first;
 
 	while (slice[i].of != slice[k].of || slice[i].period != slice[k].period)
 		i++;
@@ -288,7 +288,7 @@ static void add_series(struct part *p, const struct series *slice, unsigned int 
 	s.ops = s.cycles = s.hitm = 0;
 	s.price = 0;
 	series_add(&p->all, &s);
-	if (!s.valid || !s.buckets)
+	if (!s.buckets)
 		return;
 	portion = portion_of(p, like);
 	for (unsigned int b = 0; b < IBS_LAT_BUCKETS; b++) {
@@ -393,9 +393,7 @@ static int compare_series(const void *a, const void *b)
 {
 	const struct series *x = a, *y = b;
 
-	if (x->src != y->src)
-		return x->src < y->src ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	return x->src != y->src ? (int)x->src - (int)y->src : (int)x->op - (int)y->op;
 }
 
 static struct series *series_of(struct group *g, const struct series *like)
@@ -410,7 +408,7 @@ static struct series *series_of(struct group *g, const struct series *like)
 
 static void scale(struct strata_sum *s, double f)
 {
-	for (unsigned int k = 0; f != 1 && k < STRATA_SLICES; k++)
+	for (unsigned int k = 0; k < STRATA_SLICES; k++)
 		s->part[k] *= f;
 	for (unsigned int i = 0; i < STRATUM_N; i++)
 		s->square[i] *= f * f;
