@@ -253,6 +253,36 @@ static void test_layout(void **unused)
 	free(used);
 }
 
+/* Whatever was there before, each pair that cannot occur has the outcome of a bug; the others are as many as there are words. */
+static void test_layout_whole(void **unused)
+{
+	static const __u32 caps[] = { 0x3ff, 0xbff };
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(caps) / sizeof(caps[0]); k++) {
+		for (int metric = 0; metric < IBS_METRIC_N; metric++) {
+			unsigned int hists = 0, plain = 0;
+			struct layout l;
+
+			memset(&l, 0xff, sizeof(l));
+			layout_init(&l, metric, caps[k]);
+			for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+				const bool hist = l.entry[i] & IBS_LAYOUT_HIST;
+
+				if (!layout_has(&l, i))
+					assert_int_equal(l.entry[i], IBS_OUTCOME_LOST_INTERNAL);
+				hists += layout_has(&l, i) && hist;
+				plain += layout_has(&l, i) && !hist;
+			}
+			assert_int_equal(l.hists, hists);
+			/* the last histogram can be read as far as any bucket's mask reaches */
+			assert_int_equal(l.words, IBS_LAYOUT_FIRST + plain * IBS_PLAIN_WORDS +
+							  hists * IBS_HIST_WORDS + IBS_HIST_REACH -
+							  IBS_HIST_WORDS);
+		}
+	}
+}
+
 /* Words of exposed cycles belong to nobody else, and each pair with a histogram has its own. */
 static void test_exposed_words(void **unused)
 {
@@ -462,7 +492,7 @@ int main(void)
 		cmocka_unit_test(test_exposed),	       cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_layout),	       cmocka_unit_test(test_ledgers),
 		cmocka_unit_test(test_ledgers_joined), cmocka_unit_test(test_pmu_difference),
-		cmocka_unit_test(test_activity),
+		cmocka_unit_test(test_activity),       cmocka_unit_test(test_layout_whole),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
