@@ -256,6 +256,29 @@ static void test_ledger_line(void **unused)
 		   "6\n");
 }
 
+/* As a member of an object, which other members can follow. */
+static void test_ledger_member(void **unused)
+{
+	const struct ledger l = { .seen = 5, .outcome = { [IBS_OUTCOME_AGGREGATED] = 5 } };
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	struct json_writer w = { .f = f };
+
+	(void)unused;
+	assert_non_null(f);
+	json_begin_object(&w, NULL);
+	ledger_put(&w, &l);
+	json_put_u64(&w, "next", 1);
+	json_finish(&w);
+	fclose(f);
+	assert_string_equal(
+		text, "{\"ledger\":{\"seen\":5,\"aggregated\":5,\"forwarded\":0,\"filtered\":{},"
+		      "\"lost\":{},\"unseen\":null,\"dropped_by_hardware\":null,\"tagged_"
+		      "undelivered\":null},\"next\":1}\n");
+	free(text);
+}
+
 /* --- latencies of a series, as counted and with ops for samples --- */
 
 static void test_latencies(void **unused)
@@ -339,13 +362,10 @@ static void test_schema(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sample_in_progress),
-		cmocka_unit_test(test_fold_in_progress),
-		cmocka_unit_test(test_series_and_ledger),
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_ledger_line),
-		cmocka_unit_test(test_latencies),
-		cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_sample_in_progress), cmocka_unit_test(test_fold_in_progress),
+		cmocka_unit_test(test_series_and_ledger),  cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_ledger_line),	   cmocka_unit_test(test_ledger_member),
+		cmocka_unit_test(test_latencies),	   cmocka_unit_test(test_schema),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
