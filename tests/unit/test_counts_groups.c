@@ -26,9 +26,9 @@
 
 /* What a reader of slots does before it returns one: fails, or lets a sample come. */
 static struct {
-	int calls, fail_at, counts_at; /* 0: never */
-	__u32 slot;		       /* of the sample */
-	bool is_aggregated;	       /* it is in the ledger, too */
+	int calls, fail_at, counts_at, folds_at; /* 0: never */
+	__u32 slot;				 /* of the sample */
+	bool is_aggregated;			 /* it is in the ledger, too */
 } reader;
 
 static __u64 *slot_of(unsigned int shard, unsigned int slot)
@@ -86,6 +86,8 @@ static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
 	reader.calls++;
 	if (reader.calls == reader.fail_at)
 		return NULL;
+	if (reader.calls == reader.folds_at)
+		state->control.fold += 2;
 	if (reader.calls == reader.counts_at) {
 		words_of(1, reader.slot, IBS_OP_KIND_OTHER, IBS_SRC_NONE)[IBS_PAIR_SAMPLES]++;
 		if (reader.is_aggregated)
@@ -255,6 +257,137 @@ static void test_exposed(void **unused)
 	}
 }
 
+/* In slot 1, one to five samples of each pair, with a latency of 3 cycles if it may have one, and 1000 exposed cycles. */
+static __u64 *fill_pairs(const struct layout *l)
+{
+	__u64 *all = xcalloc((size_t)2 * l->words, sizeof(*all)), *slot = all + l->words;
+
+	/* words for these are before and after those of pairs */
+	for (unsigned int i = IBS_EXPOSED_FRONT; i < IBS_LAYOUT_FIRST; i++)
+		slot[i] = 1000;
+	for (unsigned int i = l->words - IBS_EXPOSED_TAIL; i < l->words; i++)
+		slot[i] = 1000;
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		__u64 *w = slot + (l->entry[pair] & IBS_LAYOUT_WORD);
+
+		if (!layout_has(l, pair))
+			continue;
+		if (l->entry[pair] & IBS_LAYOUT_HIST) {
+			w[IBS_HIST_BUCKET + 3] = 1 + pair % 5;
+			w[IBS_HIST_SUM] = 3 * (1 + pair % 5);
+		} else {
+			w[IBS_PAIR_SAMPLES] = 1 + pair % 5;
+		}
+		add_ledger(0, IBS_OUTCOME_AGGREGATED, 1 + pair % 5);
+	}
+	return all;
+}
+
+/* No pair is left out, and what has no words is no series, whatever is in other words. */
+static void check_pairs(const struct group *g, const struct layout *l)
+{
+	unsigned int n = 0;
+
+	assert_true(g->has_tlb && g->has_exposed);
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		const bool hist = l->entry[pair] & IBS_LAYOUT_HIST;
+		const struct series *s = &g->series[n];
+
+		if (!layout_has(l, pair))
+			continue;
+		assert_in_range(n++, 0, g->n_series - 1);
+		assert_int_equal(s->op, pair & 7);
+		assert_int_equal(s->src, pair >> 3);
+		assert_int_equal(s->samples, 1 + pair % 5);
+		assert_int_equal(s->valid, hist ? s->samples : 0);
+		/* there may be no word for more pairs */
+		assert_int_equal(
+			s->exposed,
+			hist && ibs_exposed_word(l->words, l->entry[pair] & IBS_LAYOUT_WORD) ? 1000
+											     : 0);
+	}
+	assert_int_equal(g->n_series, n);
+}
+
+struct activity {
+	unsigned int n, stop_at;
+	struct {
+		__u32 slot;
+		__u64 id;
+		struct counts_activity a;
+	} of[SLOTS];
+};
+
+static int see(void *arg, __u32 slot, const struct ibs_group_key *key,
+	       const struct counts_activity *a)
+{
+	struct activity *to = arg;
+
+	assert_in_range(to->n, 0, SLOTS - 1);
+	to->of[to->n].slot = slot;
+	to->of[to->n].id = key->cgroup_id;
+	to->of[to->n++].a = *a;
+	return to->n == to->stop_at ? -ENOSPC : 0;
+}
+
+/* The same of all sources, and of one. */
+static void check_activity(const struct counts *c)
+{
+	const struct counts by_sample = { .owners = c->owners,
+					  .series = c->series,
+					  .shards = 1,
+					  .max_slots = 2,
+					  .period = 1,
+					  .layout = c->layout };
+	__u64 all = 0, unknown = 0;
+	struct activity seen = {};
+
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		if (!layout_has(c->layout, pair))
+			continue;
+		all += 1 + pair % 5;
+		unknown += pair >> 3 == IBS_SRC_UNKNOWN ? 1 + pair % 5 : 0;
+	}
+	owners[1].used = IBS_SLOT_USED;
+	assert_int_equal(counts_each_activity(&by_sample, ~0U, see, &seen), 0);
+	assert_int_equal(counts_each_activity(&by_sample, 1U << IBS_SRC_UNKNOWN, see, &seen), 0);
+	assert_int_equal(counts_each_activity(&by_sample, ~(1U << IBS_SRC_UNKNOWN), see, &seen), 0);
+	assert_int_equal(seen.n, 3);
+	assert_int_equal(seen.of[0].a.ops, all);
+	assert_int_equal(seen.of[1].a.ops, unknown);
+	assert_int_equal(seen.of[2].a.ops, all - unknown);
+}
+
+static void test_each_pair(void **unused)
+{
+	static const enum ibs_metric metrics[] = { IBS_METRIC_DC_MISS_LAT, IBS_METRIC_TAG_TO_RET };
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+		struct counts c = counts_of(true, 0);
+		struct snapshot s = {};
+		struct layout l;
+		struct err err;
+		__u64 *all;
+
+		set_up_each(NULL);
+		layout_init(&l, metrics[i], CAPS);
+		all = fill_pairs(&l);
+		state->control.exposed = IBS_EXPOSED_ON;
+		c.layout = &l;
+		c.series = all;
+		c.shards = 1;
+		c.max_slots = 2;
+		c.tlb = true;
+		assert_int_equal(counts_read(&c, &s, &err), 0);
+		assert_int_equal(s.n_groups, 1);
+		check_pairs(&s.groups[0], &l);
+		snapshot_free(&s);
+		check_activity(&c);
+		free(all);
+	}
+}
+
 static int refuse(void *arg, struct group *g)
 {
 	++*(int *)arg;
@@ -282,6 +415,10 @@ static void test_unreadable(void **unused)
 
 	(void)unused;
 	fill_slots();
+	/* also of the first of all pairs */
+	for (unsigned int shard = 0; shard < SHARDS; shard++)
+		for (unsigned int slot = 0; slot < SLOTS; slot++)
+			words_of(shard, slot, 0, 0)[IBS_HIST_BUCKET] = 1;
 	for (reader.fail_at = 1; reader.fail_at <= 5 * SHARDS; reader.fail_at++) {
 		static const struct snapshot empty;
 		struct snapshot s = {};
@@ -376,28 +513,21 @@ static void test_meanwhile(void **unused)
 	}
 }
 
-/* --- activity --- */
-
-struct activity {
-	unsigned int n, stop_at;
-	struct {
-		__u32 slot;
-		__u64 id;
-		struct counts_activity a;
-	} of[SLOTS];
-};
-
-static int see(void *arg, __u32 slot, const struct ibs_group_key *key,
-	       const struct counts_activity *a)
+/* Counts that moved from slot to slot may have been read twice, or never. */
+static void test_folded(void **unused)
 {
-	struct activity *to = arg;
+	const struct counts c = counts_of(false, IBS_BY_CGROUP);
+	struct snapshot s = {};
+	struct err err;
 
-	assert_in_range(to->n, 0, SLOTS - 1);
-	to->of[to->n].slot = slot;
-	to->of[to->n].id = key->cgroup_id;
-	to->of[to->n++].a = *a;
-	return to->n == to->stop_at ? -ENOSPC : 0;
+	(void)unused;
+	fill_slots();
+	reader.folds_at = 3;
+	assert_int_equal(counts_read(&c, &s, &err), -EUCLEAN);
+	assert_string_equal(err.text, "groups were folded during the read");
 }
+
+/* --- activity --- */
 
 /* Groups with a slot of their own, in order; each has only its own. */
 static void test_activity(void **unused)
@@ -470,10 +600,11 @@ static void test_activity_ends(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(test_owners),	     EACH(test_no_samples),    EACH(test_sum_last),
-		EACH(test_exposed),	     EACH(test_refused),       EACH(test_unreadable),
-		EACH(test_ledger),	     EACH(test_meanwhile),     EACH(test_activity),
-		EACH(test_activity_of_zero), EACH(test_activity_ends),
+		EACH(test_owners),	  EACH(test_no_samples), EACH(test_sum_last),
+		EACH(test_exposed),	  EACH(test_refused),	 EACH(test_folded),
+		EACH(test_each_pair),	  EACH(test_unreadable), EACH(test_ledger),
+		EACH(test_meanwhile),	  EACH(test_activity),	 EACH(test_activity_of_zero),
+		EACH(test_activity_ends),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
