@@ -6,6 +6,8 @@
 #ifndef IBSCOPE_TESTS_DECIDE_WORLD_H
 #define IBSCOPE_TESTS_DECIDE_WORLD_H
 
+#include "replay/core_env.h"
+
 #include <ibscope/config.h>
 #include <ibscope/hot_lines.h>
 #include <ibscope/memory_nodes.h>
@@ -57,33 +59,19 @@ struct world {
 typedef struct world *core_t;
 #define core_t core_t /* for decide_env.h */
 
-struct sample {
-	const __u64 *regs;
-	__u64 period;
-};
-
-#define barrier()
-#define barrier_var(v) ((void)(v))
-#define __noinline     /* NOLINT(bugprone-reserved-identifier): as of libbpf */
-
-#define core_config(w)		    (&(w)->config)
-#define core_memory_nodes(w)	    (&(w)->nodes)
-#define core_fetch_layout(w)	    ((w)->fetch_layout)
-#define core_control(w)		    (&(w)->control)
-#define core_layout(w)		    ((w)->config.layout)
-#define core_state(w)		    (&(w)->cpu)
-#define task_pid_tgid(w)	    ((w)->pid_tgid)
-#define task_uid_gid(w)		    ((w)->uid_gid)
-#define task_cpu(w)		    ((w)->on_cpu)
-#define task_cgroup_id(w, v1)	    ((v1) ? (w)->cgroup_v1_id : (w)->cgroup_id)
-#define task_cgroup_key(w, v1)	    task_cgroup_id(w, v1)
-#define task_ancestor_id(w, level)  ((w)->ancestors[level])
-#define address_slab(w, addr)	    ((w)->slab_addr = (addr), (w)->slab)
-#define sample_period(s)	    ((s)->period)
-#define count_add(word, n)	    (*(word) += (n))
-#define map_find(w, map, key)	    find_##map(w, key)
-#define map_add(w, map, key, value) add_##map(w, key, value)
-#define map_delete(w, map, key)	    ((w)->map[*(key)] = 0)
+#define core_config(w)		   (&(w)->config)
+#define core_memory_nodes(w)	   (&(w)->nodes)
+#define core_fetch_layout(w)	   ((w)->fetch_layout)
+#define core_control(w)		   (&(w)->control)
+#define core_layout(w)		   ((w)->config.layout)
+#define core_state(w)		   (&(w)->cpu)
+#define task_pid_tgid(w)	   ((w)->pid_tgid)
+#define task_uid_gid(w)		   ((w)->uid_gid)
+#define task_cpu(w)		   ((w)->on_cpu)
+#define task_cgroup_id(w, v1)	   ((v1) ? (w)->cgroup_v1_id : (w)->cgroup_id)
+#define task_cgroup_key(w, v1)	   task_cgroup_id(w, v1)
+#define task_ancestor_id(w, level) ((w)->ancestors[level])
+#define address_slab(w, addr)	   ((w)->slab_addr = (addr), (w)->slab)
 
 #define task_comm task_comm
 static int task_comm(struct world *w, __u64 *words)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "core_env.h"
 #include "engine.h"
 
 #include "base/array.h"
@@ -50,33 +51,19 @@ struct engine {
 typedef struct engine *core_t;
 #define core_t core_t /* for decide_env.h */
 
-struct sample {
-	const __u64 *regs;
-	__u64 period;
-};
-
-#define barrier()
-#define barrier_var(v) ((void)(v))
-#define __noinline     /* NOLINT(bugprone-reserved-identifier): as of libbpf */
-
-#define core_config(e)		    (&(e)->config)
-#define core_memory_nodes(e)	    (&(e)->memory_nodes)
-#define core_fetch_layout(e)	    ((e)->fetch_layout)
-#define core_control(e)		    (&(e)->state->control)
-#define core_layout(e)		    ((e)->config.layout)
-#define core_state(e)		    (&(e)->state->cpu[0])
-#define task_pid_tgid(e)	    ((e)->task->pid_tgid)
-#define task_uid_gid(e)		    ((void)(e), 0) /* recordings have none: such filters are refused */
-#define task_cpu(e)		    ((e)->task->cpu)
-#define task_cgroup_id(e, v1)	    ((void)(v1), (e)->task->cgroup_id)
-#define task_cgroup_key(e, v1)	    task_cgroup_id(e, v1)
-#define address_slab(e, addr)	    ((void)(addr), IBS_SLAB_ID((e)->task->slab))
-#define task_ancestor_id(e, level)  ((level) ? 0 : (e)->task->cgroup_id) /* resolved before */
-#define sample_period(s)	    ((s)->period)
-#define count_add(word, n)	    (*(word) += (n))
-#define map_find(e, map, key)	    find_##map(e, key)
-#define map_add(e, map, key, value) add_##map(e, key, value)
-#define map_delete(e, map, key)	    ((e)->map[*(key)] = 0)
+#define core_config(e)		   (&(e)->config)
+#define core_memory_nodes(e)	   (&(e)->memory_nodes)
+#define core_fetch_layout(e)	   ((e)->fetch_layout)
+#define core_control(e)		   (&(e)->state->control)
+#define core_layout(e)		   ((e)->config.layout)
+#define core_state(e)		   (&(e)->state->cpu[0])
+#define task_pid_tgid(e)	   ((e)->task->pid_tgid)
+#define task_uid_gid(e)		   ((void)(e), 0) /* recordings have none: such filters are refused */
+#define task_cpu(e)		   ((e)->task->cpu)
+#define task_cgroup_id(e, v1)	   ((void)(v1), (e)->task->cgroup_id)
+#define task_cgroup_key(e, v1)	   task_cgroup_id(e, v1)
+#define address_slab(e, addr)	   ((void)(addr), IBS_SLAB_ID((e)->task->slab))
+#define task_ancestor_id(e, level) ((level) ? 0 : (e)->task->cgroup_id) /* resolved before */
 
 #define task_comm task_comm
 static int task_comm(struct engine *e, __u64 *words)
