@@ -5,11 +5,13 @@ struct replay_strata {
 	const struct trace_info *info;
 	const struct trace_slice *slice;
 	size_t n, at;	     /* slices, and the first one that goes on */
+	size_t open;	     /* the first of those that go on to the end */
 	unsigned int joined; /* slices of a stratum that are read at once: each costs a snapshot */
 	struct engine *engine[STRATUM_N];
 	struct snapshot last[STRATUM_N];    /* at the end of the last slice that was read */
 	struct strata_slice sum[STRATUM_N]; /* of slices since then */
 	unsigned int slices[STRATUM_N];
+	bool unread[STRATUM_N]; /* there were samples since then */
 	__u64 period[STRATUM_N];
 	struct stratified *window; /* NULL: ended, with this: */
 	struct ledger ledger;
@@ -25,6 +27,10 @@ struct replay_strata *replay_strata_new(const struct trace *t)
 	x->info = trace_info(t);
 	x->slice = trace_slices(t, &x->n);
 	x->joined = x->n <= STRATA_SLICES ? 1 : STRATUM_N * x->n / STRATA_SLICES;
+	/* what comes after the last slice counts as part of the last one of its stratum */
+	x->open = x->n ? x->n - 1 : 0;
+	if (x->open && x->slice[x->open - 1].counts.of != x->slice[x->open].counts.of)
+		x->open--;
 	x->window = stratified_new(x->info->pmu[STRATUM_FULL].reach);
 	return x;
 }
@@ -42,7 +48,10 @@ void replay_strata_free(struct replay_strata *x)
 
 struct engine **replay_strata_engine(struct replay_strata *x, const struct trace_sample *s)
 {
-	return &x->engine[s->pmu == STRATUM_MISS ? STRATUM_MISS : STRATUM_FULL];
+	const enum stratum of = s->pmu == STRATUM_MISS ? STRATUM_MISS : STRATUM_FULL;
+
+	x->unread[of] = true;
+	return &x->engine[of];
 }
 
 /* Read the samples of a stratum since the last call, which are those of x->sum. */
@@ -64,6 +73,7 @@ static int add_samples(struct replay_strata *x, enum stratum of, struct err *err
 	snapshot_free(&slice);
 	x->sum[of] = (struct strata_slice){};
 	x->slices[of] = 0;
+	x->unread[of] = false;
 	return 0;
 }
 
@@ -105,8 +115,7 @@ int replay_strata_until(struct replay_strata *x, __u64 time, struct err *err)
 {
 	int ret = 0;
 
-	/* what comes after the last slice counts as part of it */
-	while (!ret && x->at + 1 < x->n && last_time(x) < time)
+	while (!ret && x->at < x->open && last_time(x) < time)
 		ret = end_slice(x, err);
 	return ret;
 }
@@ -121,6 +130,9 @@ int replay_strata_end(struct replay_strata *x, struct snapshot *out, struct err 
 	}
 	while (!ret && x->at < x->n)
 		ret = end_slice(x, err);
+	/* samples in no slice, as those of a stratum were lost: nothing is known of what they represent */
+	for (enum stratum of = 0; !ret && of < STRATUM_N; of++)
+		ret = x->unread[of] ? add_samples(x, of, err) : 0;
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < x->n; i++)
