@@ -72,6 +72,7 @@ typedef struct world *core_t;
 #define task_cgroup_key(w, v1)	   task_cgroup_id(w, v1)
 #define task_ancestor_id(w, level) ((w)->ancestors[level])
 #define address_slab(w, addr)	   ((w)->slab_addr = (addr), (w)->slab)
+#define map_delete(w, map, key)	   ((w)->map[*(key)] = 0)
 
 #define task_comm task_comm
 static int task_comm(struct world *w, __u64 *words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the decision core needs wherever it runs in user space (ibscope/decide_env.h): samples in plain memory, and
- * maps that are functions of the includer, find_MAP(core, key) and add_MAP(core, key, value), or arrays.
+ * maps that are functions of the includer, find_MAP(core, key) and add_MAP(core, key, value).
  */
 #ifndef IBSCOPE_CORE_ENV_H
 #define IBSCOPE_CORE_ENV_H
@@ -21,6 +21,5 @@ struct sample {
 #define count_add(word, n)	       (*(word) += (n))
 #define map_find(core, map, key)       find_##map(core, key)
 #define map_add(core, map, key, value) add_##map(core, key, value)
-#define map_delete(core, map, key)     ((core)->map[*(key)] = 0)
 
 #endif

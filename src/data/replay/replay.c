@@ -392,7 +392,7 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 		r->last = r->last > ev->time ? r->last : ev->time;
 		r->has_time = true;
 	}
-	if (s->has_cpu && s->cpu < CPULIST_MAX)
+	if (s->has_cpu)
 		cpulist_add(&r->cpus, s->cpu);
 	r->rest.no_cgroup += !s->cgroup_id;
 	r->rest.no_task += !s->has_task;

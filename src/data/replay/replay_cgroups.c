@@ -76,7 +76,7 @@ const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id)
 {
 	long n = key_map_find_id(&c->ids, id);
 
-	return n < 0 || (size_t)n >= c->room ? NULL : c->paths[n];
+	return n < 0 ? NULL : c->paths[n];
 }
 
 void replay_cgroups_free(struct replay_cgroups *c)
