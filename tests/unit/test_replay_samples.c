@@ -1,105 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Replay of single samples, of a trace in memory: processors, tasks and events that no file of ours mixes. */
+/* Replay of single samples: which are selected, and what is counted of them. */
+#include "memory_trace.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/err.h"
-#include "base/std.h"
-#include "replay/replay.h"
-
-#define CAPS   0x3ffU /* of Zen 2 and of Zen 3 */
-#define MEMORY 3      /* DataSrc */
-#define KNOWN  10
-#define OTHER  11
-
-static struct memory_trace {
-	struct trace t; /* must be first */
-	struct trace_event events[24];
-	size_t n, at;
-} trace;
-
-static int next_event(struct trace *t, struct trace_event *ev, struct err *err)
-{
-	(void)t;
-	(void)err;
-	if (trace.at == trace.n)
-		return 0;
-	*ev = trace.events[trace.at++];
-	return 1;
-}
-
-static void rewind_events(struct trace *t)
-{
-	(void)t;
-	trace.at = 0;
-}
-
-static const struct trace_format in_memory = { .next = next_event, .rewind = rewind_events };
-
-static int reset(void **state)
-{
-	(void)state;
-	memset(&trace, 0, sizeof(trace));
-	trace.t.format = &in_memory;
-	return 0;
-}
-
-/* A load that missed L1 and L2; @more: further bits of IBS_OP_DATA3. */
-static struct trace_event *add_load(__u32 family, __u32 model, __u64 more)
-{
-	struct trace_event *ev = &trace.events[trace.n++];
-	struct trace_sample *s = &ev->sample;
-
-	*ev = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = trace.n };
-	s->op.cpu = (struct ibs_cpu){ .caps = CAPS, .quirks = ibs_quirks(family, model) };
-	s->op.nregs = IBS_OP_REG_FIXED;
-	s->op.present = (1U << IBS_OP_REG_FIXED) - 1;
-	s->op.reg[IBS_OP_DATA2] = MEMORY;
-	s->op.reg[IBS_OP_DATA3] =
-		IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | more;
-	s->has_task = s->has_cpu = s->has_time = true;
-	s->tgid = s->tid = KNOWN;
-	s->cgroup_id = 1;
-	return ev;
-}
-
-static void put_cgroup(__u64 id, const char *path)
-{
-	trace.events[trace.n++] =
-		(struct trace_event){ .kind = TRACE_CGROUP, .cgroup = { .id = id, .path = path } };
-}
-
-static struct replay *open_replay(const struct replay_opts *opts)
-{
-	struct replay *r = NULL;
-	struct err err = {};
-
-	if (replay_open(&trace.t, opts, &r, &err))
-		fail_msg("%s", err.text);
-	return r;
-}
 
 /* Samples of each source after a replay of everything. */
 static void count_sources(const struct replay_opts *opts, __u64 *samples)
 {
-	struct replay *r = open_replay(opts);
 	struct snapshot snap;
-	struct err err = {};
 
 	memset(samples, 0, IBS_SRC_N * sizeof(*samples));
-	assert_int_equal(replay_run(r, &err), 0);
-	assert_int_equal(replay_snapshot(r, &snap, &err), 0);
+	replay_all(opts, &snap);
 	for (size_t g = 0; g < snap.n_groups; g++)
 		for (size_t i = 0; i < snap.groups[g].n_series; i++)
 			samples[snap.groups[g].series[i].src] += snap.groups[g].series[i].samples;
 	snapshot_free(&snap);
-	replay_close(r);
 }
 
 /* Erratum 1293 invalidates DataSrc of such a load on Zen 3, but not on Zen 2, which has the same caps. */
@@ -120,18 +35,6 @@ static void test_two_processors(void **state)
 		assert_int_equal(samples[IBS_SRC_DRAM], 2);
 		assert_int_equal(samples[IBS_SRC_MAB], 2);
 	}
-}
-
-static int judge(const struct replay_opts *opts, struct trace_event *ev)
-{
-	struct replay *r = open_replay(opts);
-	struct err err = {};
-	int ret = replay_judge(r, ev, &err);
-
-	if (ret < 0)
-		fail_msg("%s", err.text);
-	replay_close(r);
-	return ret;
 }
 
 /* A task that exits has no pid in perf's samples: it is neither excluded nor selected. */
@@ -172,10 +75,7 @@ static void test_names(void **state)
 		struct trace_event *ev;
 
 		reset(NULL);
-		trace.events[trace.n++] = (struct trace_event){
-			.kind = TRACE_COMM,
-			.comm = { .tgid = KNOWN, .tid = KNOWN, .name = rows[i].name }
-		};
+		add_comm(KNOWN, rows[i].name);
 		ev = add_load(0x17, 0x31, 0);
 		for (int but = 0; but < 2; but++) {
 			opts.sel.comms_but = but;
@@ -247,11 +147,9 @@ static void test_rest(void **state)
 	ev->sample.cpu = 5;
 	add_load(0x17, 0x31, 0)->kind = TRACE_SAMPLE_FETCH;
 	for (int i = 0; i < 2; i++)
-		trace.events[trace.n++] =
-			(struct trace_event){ .kind = TRACE_LOST, .lost.n = 20 + i };
+		add_event(TRACE_LOST)->lost.n = 20 + i;
 	trace.t.info.n_cpus = 64;
 	for (int chosen = 0; chosen < 2; chosen++) {
-		trace.at = 0;
 		opts.cpus = chosen ? &cpus : NULL;
 		r = open_replay(&opts);
 		assert_int_equal(replay_run(r, &err), 0);
@@ -269,7 +167,7 @@ static void test_rest(void **state)
 		replay_close(r);
 	}
 	/* what the machine had is unknown: the CPUs with samples */
-	trace.at = trace.t.info.n_cpus = 0;
+	trace.t.info.n_cpus = 0;
 	opts.cpus = NULL;
 	r = open_replay(&opts);
 	assert_int_equal(replay_run(r, &err), 0);
@@ -417,7 +315,6 @@ static void test_complexes(void **state)
 	snapshot_free(&snap);
 	replay_close(r);
 	opts.costs = false;
-	trace.at = 0;
 	r = open_replay(&opts);
 	assert_int_equal(replay_run(r, &err), 0);
 	assert_int_equal(replay_snapshot(r, &snap, &err), 0);
@@ -496,7 +393,6 @@ static void test_cgroups(void **state)
 
 			trace.n--; /* judged, not read */
 			ev->sample.cgroup_id = rows[row].id;
-			trace.at = 0;
 			assert_int_equal(judge(&opts, ev), rows[row].in[i]);
 		}
 	}
@@ -551,7 +447,6 @@ static void test_slow_cgroup(void **state)
 		struct trace_event *ev = add_load(0x17, 0x31, rows[i].latency << 32);
 
 		trace.n--; /* judged, not read */
-		trace.at = 0;
 		ev->sample.cgroup_id = rows[i].cgroup;
 		assert_int_equal(judge(&opts, ev), rows[i].selected);
 	}
@@ -574,16 +469,13 @@ static void test_limits(void **state)
 		ev = add_load(0x17, 0x31, latency << 32);
 		trace.n--; /* judged, not read */
 		assert_int_equal(judge(&slow, ev), latency >= 50 && latency <= 100);
-		trace.at = 0;
 	}
 	for (__u32 pid = KNOWN - 1; pid <= OTHER + 1; pid++) {
 		ev->sample.tgid = pid;
 		assert_int_equal(judge(&two, ev), pid == KNOWN || pid == OTHER);
-		trace.at = 0;
 	}
 	for (ev->sample.cgroup_id = 7; ev->sample.cgroup_id < 10; ev->sample.cgroup_id++) {
 		assert_int_equal(judge(&others, ev), ev->sample.cgroup_id != 7);
-		trace.at = 0;
 	}
 }
 
@@ -599,7 +491,6 @@ static void test_groups(void **state)
 	for (int i = 0; i < 5; i++)
 		add_load(0x17, 0x31, 0)->sample.tgid = i == 3 ? OTHER : KNOWN;
 	for (int by = 0; by < 2; by++) {
-		trace.at = 0;
 		opts.by = by ? IBS_BY_PID : 0;
 		r = open_replay(&opts);
 		assert_int_equal(replay_run(r, &err), 0);
@@ -662,7 +553,6 @@ static void test_many_processors(void **state)
 	assert_int_equal(replay_run(r, &err), 0);
 	replay_close(r);
 	trace.n++;
-	trace.at = 0;
 	r = open_replay(&opts);
 	assert_int_equal(replay_run(r, &err), -E2BIG);
 	replay_close(r);
