@@ -402,8 +402,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	if (s->slice && r->opts.differences)
-		engine_weigh(e, s->slice->weight);
+	if (r->opts.differences)
+		engine_weigh(e, s->slice ? s->slice->weight : (const double[2]){});
 	engine_run(e, regs_of(ev), 0, &who, NULL);
 	return 0;
 }
