@@ -87,11 +87,11 @@ static void test_names(void **state)
 /* What a selection asks of registers, a sample of the other event does not answer. */
 static void test_other_event(void **state)
 {
-	struct replay_opts by_regs[] = {
-		{ .sel.op_mask = ~0U },
-		{ .sel.src_mask = ~0U },
-		{ .sel.min_lat = 1 },
-		{ .sel.max_lat = 0xffff },
+	struct filter filter;
+	struct err err;
+	const struct replay_opts by_regs[] = {
+		{ .filter = &filter }, { .sel.op_mask = ~0U },	  { .sel.src_mask = ~0U },
+		{ .sel.min_lat = 1 },  { .sel.max_lat = 0xffff },
 	};
 	static const __u32 pid = KNOWN;
 	const struct replay_opts by_task = { .sel.processes = { &pid, 1, false } };
@@ -101,6 +101,7 @@ static void test_other_event(void **state)
 	struct trace_sample *s = &ev->sample;
 
 	(void)state;
+	assert_int_equal(filter_parse("dc_miss", &filter, &err), 0);
 	ev->kind = TRACE_SAMPLE_FETCH;
 	s->fetch = (struct ibs_fetch_sample){ .cpu.caps = CAPS,
 					      .nregs = IBS_FETCH_REG_FIXED,
@@ -110,6 +111,7 @@ static void test_other_event(void **state)
 		s->op.reg[i] = 100ULL << 32 | IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS;
 	for (size_t i = 0; i < ARRAY_SIZE(by_regs); i++)
 		assert_int_equal(judge(&by_regs[i], ev), 0);
+	filter_free(&filter);
 	assert_int_equal(judge(&by_task, ev), 1);
 	/* of /slow the selection tests the latency, of /any nothing */
 	put_cgroup(7, "/slow");
