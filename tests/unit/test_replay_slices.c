@@ -219,6 +219,7 @@ static void test_lost_slices(void **state)
 		assert_int_equal(snap.strata->ledger[STRATUM_MISS].seen, 2);
 		assert_int_equal(series_of(&snap, IBS_SRC_DRAM)->samples, 3);
 		assert_int_equal(series_of(&snap, IBS_SRC_DRAM)->ops, n ? 100 : 0);
+		assert_int_equal(snap.strata->period[STRATUM_FULL], n ? 64 : 0);
 		finish(&snap);
 	}
 }
