@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,6 +160,7 @@ static void test_costs(void **state)
 /* Hot lines are those of stores, and never of fetches. */
 static void test_hot_lines(void **state)
 {
+	static const struct selection loads = { .op_mask = 1U << IBS_OP_KIND_LOAD };
 	static const struct task task = { .cgroup_id = 1 };
 	struct engine_opts opts = { .line_sets = IBS_LINE_SETS,
 				    .line_feed = IBS_LINE_FEED_SHARING };
@@ -178,8 +180,15 @@ static void test_hot_lines(void **state)
 	engine_run(e, fetch, 0, &task, NULL);
 	assert_int_equal(engine_lines(e)->fed, 0);
 	engine_close(e);
-	opts.line_sets = 0;
+	/* nor of samples that are not selected */
 	opts.metric = 0;
+	opts.sel = &loads;
+	e = open_engine(&opts);
+	engine_run(e, store, 0, &task, NULL);
+	assert_int_equal(engine_lines(e)->fed, 0);
+	engine_close(e);
+	opts.sel = NULL;
+	opts.line_sets = 0;
 	e = open_engine(&opts);
 	engine_run(e, store, 0, &task, NULL);
 	assert_null(engine_lines(e));
@@ -428,13 +437,14 @@ static void test_memory(void **state)
 	engine_close(NULL);
 }
 
-/* More counters than there are addresses. */
+/* Counters of a million groups, 10 GiB or more, where 1 GiB is left: the process ends and says why. */
 static void test_no_memory(void **state)
 {
 	const struct engine_opts opts = { .metric = IBS_METRIC_TAG_TO_RET,
-					  .max_groups = ~0U - 1,
+					  .max_groups = 1000000,
 					  .ibs.caps = CAPS,
 					  .sel = &everything };
+	const rlim_t most = pages_mapped() * (rlim_t)sysconf(_SC_PAGESIZE) + (1UL << 30);
 	struct engine *e;
 	const pid_t pid = fork();
 	int status;
@@ -442,7 +452,12 @@ static void test_no_memory(void **state)
 	(void)state;
 	assert_true(pid >= 0);
 	if (!pid) {
-		if (!freopen("/dev/null", "w", stderr))
+		struct rlimit limit;
+
+		if (getrlimit(RLIMIT_AS, &limit))
+			_exit(2);
+		limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;
+		if (setrlimit(RLIMIT_AS, &limit) || !freopen("/dev/null", "w", stderr))
 			_exit(3);
 		_exit(engine_open(&opts, &e, &err) ? 4 : 5);
 	}

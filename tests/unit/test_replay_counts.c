@@ -3,6 +3,7 @@
 #include "memory_trace.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define NO_PLACE 0xffff /* complex and node of an unknown CPU */
 
@@ -358,6 +359,22 @@ static void test_comm(void **state)
 	assert_int_equal(judge(&opts, ev), 1);
 }
 
+/* Events of threads are read only if something depends on them. */
+static void test_unread_names(void **state)
+{
+	static const __u32 pid = KNOWN;
+	const struct replay_opts rows[] = {
+		{ .by = IBS_BY_PID | IBS_BY_CGROUP | IBS_BY_CPU | IBS_BY_TID | IBS_BY_MEM_NODE },
+		{ .sel.processes = { &pid, 1, false } },
+	};
+
+	(void)state;
+	add_comm(KNOWN, NULL); /* nobody can read this one */
+	add_load(0x17, 0x31, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		replay_close(open_replay(&rows[i]));
+}
+
 /* The slab cache of kernel data, by its recorded name. */
 static void test_slab(void **state)
 {
@@ -412,6 +429,23 @@ static void test_memory(void **state)
 	assert_int_equal(replay_run(r, &err), -E2BIG);
 	assert_string_equal(err.text, "the recording has memory in too many ranges of nodes");
 	replay_close(r);
+}
+
+/* Distances between nodes are those of the machine that recorded. */
+static void test_distance(void **state)
+{
+	static struct trace_topology topology = { .n = 1 };
+	const struct replay_opts opts = {};
+	const struct group g = { .key = { .node = 1, .mem_node = 1 + 2 } };
+	char *text;
+
+	(void)state;
+	topology.distance.of[1][2] = 77;
+	trace.t.info.topology = &topology;
+	replay_close(open_replay(&opts));
+	text = group_label(&g, LABEL_DISTANCE, NULL, NULL);
+	assert_string_equal(text, "77");
+	free(text);
 }
 
 /* --- times --- */
@@ -522,10 +556,13 @@ static void test_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_fetch),   TEST(test_fetch_selected), TEST(test_exposed),
-		TEST(test_weights), TEST(test_judged_strata),  TEST(test_places),
-		TEST(test_key),	    TEST(test_comm),	       TEST(test_slab),
-		TEST(test_memory),  TEST(test_times),	       TEST(test_end),
+		TEST(test_fetch),	  TEST(test_fetch_selected),
+		TEST(test_exposed),	  TEST(test_weights),
+		TEST(test_judged_strata), TEST(test_places),
+		TEST(test_key),		  TEST(test_comm),
+		TEST(test_slab),	  TEST(test_unread_names),
+		TEST(test_memory),	  TEST(test_distance),
+		TEST(test_times),	  TEST(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

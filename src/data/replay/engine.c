@@ -173,7 +173,7 @@ static void *find_hot_lines(struct engine *e, const __u32 *index)
 static int set_pids(__u8 **bytes, const struct selected_pids *set, __u8 bit, const char *what,
 		    struct err *err)
 {
-	*bytes = xcalloc(IBS_PID_MAX, 1);
+	*bytes = xcalloc(IBS_PID_MAX, sizeof(**bytes));
 	for (size_t i = 0; i < set->n; i++) {
 		if (set->pids[i] >= IBS_PID_MAX)
 			return err_set(err, -ERANGE, "%s %u: this kernel numbers them below %d",
@@ -216,6 +216,16 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 	return ret;
 }
 
+/* More aligned than what calloc() returns. */
+static void *zeroed(size_t align, size_t bytes)
+{
+	void *p = aligned_alloc(align, bytes);
+
+	if (!p)
+		out_of_memory();
+	return memset(p, 0, bytes);
+}
+
 /* The counters and what belongs to their slots. */
 static void allocate(struct engine *e, const struct engine_opts *opts, __u32 max_slots)
 {
@@ -229,11 +239,7 @@ static void allocate(struct engine *e, const struct engine_opts *opts, __u32 max
 	if (opts->line_sets)
 		e->hot_lines = xcalloc(1, IBS_LINES_BYTES((size_t)opts->line_sets));
 	e->slot_owners = xcalloc(max_slots, sizeof(*e->slot_owners));
-	e->state = aligned_alloc(_Alignof(struct ibs_state),
-				 sizeof(*e->state) + sizeof(*e->state->cpu));
-	if (!e->state)
-		out_of_memory();
-	memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
+	e->state = zeroed(_Alignof(struct ibs_state), sizeof(*e->state) + sizeof(*e->state->cpu));
 	e->complexes = opts->complexes;
 	e->cost = xcalloc(opts->complexes, sizeof(*e->cost));
 	if (opts->by & BY_SYMBOL)
@@ -243,12 +249,9 @@ static void allocate(struct engine *e, const struct engine_opts *opts, __u32 max
 int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err)
 {
 	const __u32 max_slots = config_max_slots(opts->max_groups);
-	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
+	struct engine *e = zeroed(_Alignof(struct engine), sizeof(*e));
 	int ret;
 
-	if (!e)
-		out_of_memory();
-	memset(e, 0, sizeof(*e));
 	e->config = (struct ibs_config){ .ibs = opts->ibs,
 					 .by = opts->by,
 					 .max_slots = max_slots,
@@ -344,8 +347,7 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 	core_state(e)->node = task->node;
 	out = select_task(e, e->config.task_select);
 	/* a cgroup's own minimum latency tests registers, too */
-	if (out == IBS_OUTCOME_AGGREGATED && !regs && e->config.task_select & IBS_TASK_CGROUP &&
-	    core_state(e)->min_lat)
+	if (out == IBS_OUTCOME_AGGREGATED && !regs && core_state(e)->min_lat)
 		out = IBS_OUTCOME_FILTERED_LAT;
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
 		out = regs_select(e, regs, &at, fetch);

@@ -177,7 +177,7 @@ void replay_close(struct replay *r)
 static bool counts_ops(const struct replay *r)
 {
 	const struct trace_info *info = trace_info(r->trace);
-	size_t n = 0;
+	bool any = false;
 
 	for (size_t i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *pmu = &info->pmu[i];
@@ -186,9 +186,9 @@ static bool counts_ops(const struct replay *r)
 			continue;
 		if (pmu->filtered || !strstr(pmu->name, "cnt_ctl=1"))
 			return false;
-		n++;
+		any = true;
 	}
-	return n && !trace_has_strata(info);
+	return any && !trace_has_strata(info);
 }
 
 static int new_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
