@@ -34,9 +34,9 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
 		enum ibs_outcome *out)
 {
-	(void)e;
 	(void)regs;
 	(void)task;
+	assert_in_range(e->number, 1, engines.opened);
 	/* no replay knows the period of a sample */
 	assert_int_equal(period, 0);
 	if (out)

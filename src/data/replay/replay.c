@@ -350,9 +350,12 @@ int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err
 	if (!ours && asks_for_registers(r))
 		return 0;
 	ret = check_sample(r, ev, err);
-	r->rest.other_cpus += ret > 0;
-	if (ret)
-		return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	if (ret) {
+		r->rest.other_cpus++;
+		return 0;
+	}
 	ret = find_engine(r, cpu_of(ev), &e, err);
 	if (ret)
 		return ret;
@@ -383,9 +386,11 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	struct task who;
 	int ret = check_sample(r, ev, err);
 
+	if (ret < 0)
+		return ret;
 	if (ret) {
-		r->rest.other_cpus += ret > 0;
-		return ret < 0 ? ret : 0;
+		r->rest.other_cpus++;
+		return 0;
 	}
 	if (s->has_time && ev->time) {
 		r->first = r->has_time && r->first < ev->time ? r->first : ev->time;
