@@ -494,6 +494,11 @@ static void test_times(void **state)
 	assert_int_equal(replay_until(r, 800, &next, &err), 0);
 	assert_int_equal(next, 700);
 	replay_close(r);
+	/* all samples, up to the last time there is */
+	trace.events[7].time = ~0ULL;
+	replay_all(&opts, &snap);
+	assert_int_equal(snap.ledger.seen, 8);
+	snapshot_free(&snap);
 }
 
 /* The end is that of the last sample, also of a CPU that is not selected; other events have no say. */

@@ -59,6 +59,13 @@ int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)
 	/* slots of the first engine are the last ones */
 	out->groups[0].slot = 20 - 3 * e->number;
 	out->groups[1].slot = 21 - 3 * e->number;
+	out->n_shards = 1;
+	out->shards = calloc(1, sizeof(*out->shards));
+	for (int src = 0; src < IBS_SRC_N; src++)
+		out->shards->cycles[src] = e->number * (src + 1);
+	out->ledger.seen = 100 * e->number;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		out->ledger.outcome[o] = e->number * (o + 7);
 	return 0;
 }
 
@@ -221,6 +228,13 @@ static void test_processors(void **state)
 			(struct ibs_cpu){ .caps = CAPS | (i & 1) << 11, .quirks = i >> 1 & 1 };
 	replay_all(&opts, &snap);
 	assert_int_equal(engines.opened, 4);
+	/* the sums of all: 1 + 2 + 3 + 4 */
+	assert_int_equal(snap.ledger.seen, 1000);
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		assert_int_equal(snap.ledger.outcome[o], 10 * (o + 7));
+	assert_int_equal(snap.n_shards, 1);
+	for (int src = 0; src < IBS_SRC_N; src++)
+		assert_int_equal(snap.shards->cycles[src], 10 * (src + 1));
 	/* in the order of slots */
 	assert_int_equal(snap.n_groups, 8);
 	for (size_t g = 0; g < 8; g++)

@@ -495,7 +495,7 @@ static int compare_slots(const void *pa, const void *pb)
 {
 	const struct group *a = pa, *b = pb;
 
-	return a->slot < b->slot ? -1 : a->slot > b->slot;
+	return (a->slot > b->slot) - (a->slot < b->slot);
 }
 
 int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
@@ -523,7 +523,7 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 			return ret;
 		}
 	}
-	if (r->n_engines > 1 && out->n_groups)
+	if (r->n_engines > 1)
 		qsort(out->groups, out->n_groups, sizeof(*out->groups), compare_slots);
 	out->time_ns = r->last - r->first;
 	out->pmu.cpus = r->opts.cpus || !info->n_cpus ? cpulist_count(&r->cpus) : info->n_cpus;
