@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/std.h"
+#include "filter/filter.h"
 #include "replay/engine.h"
 #include "rows/rows.h"
 
@@ -160,7 +161,8 @@ static void test_costs(void **state)
 /* Hot lines are those of stores, and never of fetches. */
 static void test_hot_lines(void **state)
 {
-	static const struct selection loads = { .op_mask = 1U << IBS_OP_KIND_LOAD };
+	struct filter filter;
+	const struct selection loads = { .filter = &filter.prog };
 	static const struct task task = { .cgroup_id = 1 };
 	struct engine_opts opts = { .line_sets = IBS_LINE_SETS,
 				    .line_feed = IBS_LINE_FEED_SHARING };
@@ -180,13 +182,15 @@ static void test_hot_lines(void **state)
 	engine_run(e, fetch, 0, &task, NULL);
 	assert_int_equal(engine_lines(e)->fed, 0);
 	engine_close(e);
-	/* nor of samples that are not selected */
+	/* nor of samples that are not selected, be it by the last test */
+	assert_int_equal(filter_parse("ld_op", &filter, &err), 0);
 	opts.metric = 0;
 	opts.sel = &loads;
 	e = open_engine(&opts);
 	engine_run(e, store, 0, &task, NULL);
 	assert_int_equal(engine_lines(e)->fed, 0);
 	engine_close(e);
+	filter_free(&filter);
 	opts.sel = NULL;
 	opts.line_sets = 0;
 	e = open_engine(&opts);
