@@ -189,10 +189,10 @@ $(O)/bench-%: $(O)/tests/bench/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# A fuzz target of whole commands, and one of a room that talks HTTP.
+# A fuzz target of whole commands, and tests of rooms that talk HTTP.
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += $(CMDLIBS)
-$(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff: LDLIBS += -lcurl
+$(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_push_http: LDLIBS += -lcurl
 
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
