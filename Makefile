@@ -17,7 +17,7 @@
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make types-perf   compare the shares of known data types with perf's
-#   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of three rooms
+#   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of three rooms; CLI=1 SYSTEM=1
 #   make inject       let each allocation and system call of each command fail; ONLY=TEXT some commands, MOST=N a few
 #   make coverage     lines and branches that unit, cli and system tests reach, by room; LAYERS=unit,cli some layers
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
@@ -491,7 +491,7 @@ mutants: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
 	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang '$(CLANG)' --jobs $(J) \
-		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$$(git rev-parse HEAD)" $(if $(CLI),--cli) \
+		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$(if $(filter-out file,$(origin SEED)),$(SEED),$$(git rev-parse HEAD))" $(if $(CLI),--cli) $(if $(SYSTEM),--system) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
 
 # Half an hour for the commands that read recordings, an hour for those that sample.

@@ -28,10 +28,16 @@ import run  # noqa: E402
 
 EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 SAMPLE, PER_FILE = 60, 10   # mutants of a sample, and of each of its files
+PER_FILE_OF_ROOM = 4        # of a sample of a room
 # What is sampled: rooms of which tests in C alone kill 95 %. No headers: all files that include one would have to be compiled.
 SAMPLED = 'src/data/recording', 'src/data/perf_data', 'src/face/metrics'
+# Rooms and files with a limit of their own
+WATCHED = ('src/core/select', 'src/core/counts', 'src/data/recording', 'src/data/perf_data', 'src/data/replay', 'src/face/metrics',
+           'src/face/web/web_auth.c')
 MUTANTS_MAX = 1 << 17       # in one build
 MEMORY_MAX = 4 << 30
+MODULE_S = 300              # in which a module runs without a mutant
+PYTHON_S = 0.3              # until Python has begun a test
 STATES = 'killed', 'alive', 'equivalent', 'not reached', 'invalid'
 
 
@@ -173,25 +179,30 @@ def mutate(build, path, first, only):
 
 
 class Test:
-    def __init__(self, build, path):
-        self.path, self.module = path, path.endswith('.py')
-        self.name = os.path.basename(path)
+    """A program, or a test of a Python module: @case is its name for unittest."""
+
+    def __init__(self, build, path, case=''):
+        self.path, self.case = path, case
+        self.name = case or os.path.basename(path)
         self.seconds, self.reached, self.memory = 0, b'', build.memory
         self.command = [os.path.join(build.out, path)]
-        if self.module:
-            self.command = [sys.executable, '-m', 'unittest', '-f', self.name[:-3]]
+        if path.endswith('.py'):
+            self.command = [sys.executable, '-m', 'unittest', '-f', case]
         elif self.name.startswith('fuzz_'):
             self.command += run.inputs_of(path)
         self.env = {'IBSCOPE_BUILD': os.path.abspath(os.path.join(build.out, build.build)),
                     'IBSCOPE_SAN': os.path.abspath(os.path.join(build.out, build.build))}
 
-    def run(self, seconds, **env):
-        """Return: exit status, -1 if it takes longer."""
-        where = os.path.abspath(os.path.dirname(self.path)) if self.module else None
-        command = self.command if not where else ['sh', '-c', 'cd "$0" && exec "$@"', where, *self.command]
+    def call(self, command, seconds, **env):
+        if self.path.endswith('.py'):
+            command = ['sh', '-c', 'cd "$0" && exec "$@"', os.path.abspath(os.path.dirname(self.path)), *command]
         # a loop of a mutant ends also if nobody is left to end it
         command = ['prlimit', f'--cpu={int(2 * seconds) + 5}', *self.memory, '--', *command]
-        p = run.run_limited(command, seconds, {**os.environ, **run.CMOCKA_ENV, **self.env, **env})
+        return run.run_limited(command, seconds, {**os.environ, **run.CMOCKA_ENV, **self.env, **env})
+
+    def run(self, seconds, **env):
+        """Return: exit status, -1 if it takes longer."""
+        p = self.call(self.command, seconds, **env)
         return -1 if 'not done after' in p.stderr[-40:] else p.returncode
 
     def measure(self, number):
@@ -213,21 +224,56 @@ class Test:
         return status == -1 or (status != 0 and self.run(limit, **env) != 0)
 
 
+def measure_program(build, path, number, longest):
+    """Return: the program, if it passes in time."""
+    test = Test(build, path)
+    ok = test.measure(number)
+    if ok and test.seconds <= longest:
+        return [test]
+    print(f'not used: {test.name}: {f"takes {test.seconds:.0f} s" if ok else "fails or skips"}', flush=True)
+    return []
+
+
+def measure_module(build, path, number, longest):
+    """Return: its tests that pass in time."""
+    tests = []
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        p = Test(build, path).call([sys.executable, os.path.join(HERE, 'each_test.py'), os.path.basename(path)[:-3], d, str(MUTANTS_MAX)],
+                                   MODULE_S)
+
+        def reached(name):
+            with open(os.path.join(d, name), 'rb') as f:
+                return int.from_bytes(f.read(number), 'little')
+        for name, seconds in re.findall(r'^(test_\S+) ([\d.]+)$', p.stdout, re.M):
+            test = Test(build, path, name)
+            test.seconds = float(seconds) + PYTHON_S
+            test.reached = (reached(name) | reached('between')).to_bytes(number, 'little')
+            tests += [test] if test.seconds <= longest else []
+    print(f'{os.path.basename(path)}: {len(tests)} tests', flush=True)
+    return tests
+
+
 def find_tests(programs, build, args):
-    programs = [p for p in programs if re.search(r'/tests/(unit|bpf)/test_|/tests/fuzz/fuzz_', p)]
-    modules = sorted(glob.glob('tests/cli/test_*.py')) if args.cli else []
-    return [Test(build, p) for p in programs + modules
-            if not re.search(args.skip, os.path.basename(p)) and (not args.tests or re.search(args.tests, p))]
+    """Return: programs and modules by layer, in the order in which they meet the mutants."""
+    system, alone = '|system' if args.system else '', '|'.join(map(re.escape, run.ALONE))
+    layers = {'C': [p for p in programs if re.search(f'/tests/(unit|bpf{system})/test_|/tests/fuzz/fuzz_', p)]}
+    for layer in ['cli'] * args.cli + ['system'] * args.system:
+        layers[layer] = sorted(glob.glob(f'tests/{layer}/test_*.py'))
+    return {layer: [p for p in paths if (not args.tests or re.search(args.tests, p))
+                    and not re.search(f'^({alone})$', os.path.basename(p)) and not re.search(args.skip, os.path.basename(p))]
+            for layer, paths in layers.items()}
 
 
-def measure_tests(tests, number, jobs, longest):
-    """Return: those that pass in time, by their time."""
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        passed = list(pool.map(lambda t: t.measure(number), tests))
-    for t, ok in zip(tests, passed):
-        if not ok or t.seconds > longest:
-            print(f'not used: {t.name}: {"fails or skips" if not ok else f"takes {t.seconds:.0f} s"}')
-    return sorted((t for t, ok in zip(tests, passed) if ok and t.seconds <= longest), key=lambda t: t.seconds)
+def measure_tests(paths, build, number, args):
+    """Return: tests that pass in time: programs by their time, then those of modules, first those that reach little."""
+    def measure(path):
+        if path.endswith('.py'):
+            return measure_module(build, path, number, args.longest_test)
+        return measure_program(build, path, number, args.longest)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        tests = [t for found in pool.map(measure, paths) for t in found]
+    return sorted(tests, key=lambda t: (bool(t.case), t.seconds * (sum(t.reached) if t.case else 1)))
 
 
 def read_equivalent():
@@ -243,55 +289,88 @@ def read_equivalent():
     return out
 
 
-def files_of(args):
+def files_of(name, without=()):
     """The files to mutate."""
-    names, files = args.names, []
-    for name in names:
-        files += [name] if os.path.isfile(name) else sorted(glob.glob(f'{name}/*.[ch]' if name.startswith('include')
-                                                                      else f'{name}/*.c'))
-        if not files:
-            sys.exit(f'mutants: {name}: no file and no room: give a path as src/base/num.c or src/core/counts')
+    files = [name] if os.path.isfile(name) else sorted(glob.glob(f'{name}/*.[ch]' if name.startswith('include')
+                                                                  else f'{name}/*.c'))
+    files = [path for path in files if path not in without]
+    if not files:
+        sys.exit(f'mutants: {name}: no file and no room: give a path as src/base/num.c or src/core/counts')
     return files
 
 
-def choose_files(draw, n):
+def rooms_elsewhere():
+    """Rooms that are not in WATCHED."""
+    rooms = {os.path.dirname(path) for path in glob.glob('src/**/*.c', recursive=True)}
+    return sorted(rooms - set(WATCHED))
+
+
+def choose_files(draw, files, n, per_file):
     """Files for @n mutants, by the number of their lines."""
-    files = sorted(path for name in SAMPLED for path in glob.glob(f'{name}/*.c'))
     lines = []
     for path in files:
         with open(path) as f:
             lines.append(sum(1 for _ in f))
     chosen = set()
-    while len(chosen) < max(1, n // PER_FILE):
+    while len(chosen) < min(len(files), max(1, n // per_file)):
         chosen |= set(draw.choices(files, lines))
     return sorted(chosen)
 
 
-def judge(mutants, tests, equivalent, jobs):
-    """The state of each mutant; prints those that live."""
-    states, lock, done = {}, threading.Lock(), 0
+def choose(args, draw):
+    """The files to mutate, each with the number of its mutants, 0 for all."""
+    rooms = []
+    for name in args.names:
+        rooms += [files_of(r, WATCHED) for r in rooms_elsewhere()] if name == 'elsewhere' else [files_of(name)]
+    if rooms and not args.sample:
+        return {path: 0 for files in rooms for path in files}
+    samples = [(files, args.sample, PER_FILE_OF_ROOM) for files in rooms] or \
+        [([path for name in SAMPLED for path in files_of(name)], args.sample or SAMPLE, PER_FILE)]
+    out = {}
+    for files, n, per_file in samples:
+        chosen = choose_files(draw, files, n, per_file)
+        out |= {path: -(-n // len(chosen)) for path in chosen}
+    return out
+
+
+def within(tests, seconds):
+    """All programs, and those of the tests of modules that take so long together."""
+    for t in tests:
+        seconds -= t.seconds if t.case else 0
+        if seconds < 0:
+            return
+        yield t
+
+
+def judge(mutants, tests, equivalent, args, states):
+    """Set the state of each mutant that was not killed before."""
+    lock, done = threading.Lock(), 0
+    todo = [n for n in range(1, len(mutants)) if states.get(n) not in ('killed', 'equivalent')]
 
     def one(number):
         nonlocal done
         m = mutants[number]
         reach = [t for t in tests if t.reached[number]]
+        state = states.get(number, 'not reached')
         if (m.file, m.label, m.source) in equivalent:
             state = 'equivalent'
-        elif not reach:
-            state = 'not reached'
-        else:
-            state = 'killed' if any(t.kills(number) for t in reach) else 'alive'
+        elif reach:
+            state = 'killed' if any(t.kills(number) for t in within(reach, args.most)) else 'alive'
         with lock:
             states[number] = state
             done += 1
-            if state in ('alive', 'not reached'):
-                print(f'{m.file}:{m.line}: {state}: {m.label}: {m.source}', flush=True)
             if done % 200 == 0:
-                print(f'# {done} of {len(mutants) - 1}', file=sys.stderr, flush=True)
+                print(f'# {done} of {len(todo)}', file=sys.stderr, flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, range(1, len(mutants))))
-    return states
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(one, todo))
+
+
+def print_live(mutants, states):
+    for number in sorted(states):
+        if states[number] in ('alive', 'not reached'):
+            m = mutants[number]
+            print(f'{m.file}:{m.line}: {states[number]}: {m.label}: {m.source}')
 
 
 def print_table(mutants, states, invalid):
@@ -325,19 +404,22 @@ def check_stale(equivalent, files, mutants):
 
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('names', nargs='*', metavar='FILE or ROOM')
+    p.add_argument('names', nargs='*', metavar='FILE or ROOM', help='elsewhere: all rooms of src without a limit of their own')
     p.add_argument('--build', default='build', help='where programs and tests were built')
     p.add_argument('--make', default='', help='variables of make that it was built with')
     p.add_argument('--out', default='build-mutants')
     p.add_argument('--cc', default='cc')
     p.add_argument('--clang', default='clang')
     p.add_argument('--jobs', type=int, default=os.cpu_count())
-    p.add_argument('--sample', type=int, default=0, help=f'so many mutants; by default all, or {SAMPLE} if no file is given')
+    p.add_argument('--sample', type=int, default=0, help=f'so many mutants of each file or room; by default all, or {SAMPLE} if none is given')
     p.add_argument('--seed', default='', help='of the sample, for example a commit')
     p.add_argument('--cli', action='store_true', help='run the modules of tests/cli, too')
+    p.add_argument('--system', action='store_true', help='run the programs and modules of tests/system, too')
     p.add_argument('--tests', default='', help='only tests whose path matches')
     p.add_argument('--skip', default='^$', help='tests whose name matches are not run')
-    p.add_argument('--longest', type=float, default=40, help='seconds of a test without mutants')
+    p.add_argument('--longest', type=float, default=40, help='seconds of a program without mutants')
+    p.add_argument('--longest-test', type=float, default=15, help='seconds of a test of a module without mutants')
+    p.add_argument('--most', type=float, default=120, help='seconds of all tests of modules for one mutant')
     p.add_argument('--least', type=float, default=0, help='fail below this score, in percent')
     return p.parse_args()
 
@@ -347,15 +429,15 @@ def main():
     sys.setrecursionlimit(20000)
     for sig in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         signal.signal(sig, run.stop)
-    draw, only = random.Random(args.seed), None
-    sample = args.sample or (0 if args.names else SAMPLE)
-    files = files_of(args) if args.names else choose_files(draw, sample)
-    if sample:
-        def only(mutants):
-            return draw.sample(mutants, min(len(mutants), -(-sample // len(files))))
+    draw = random.Random(args.seed)
+    files = choose(args, draw)
+    if args.system:
+        run.PRIVATE = run.private()
+        run.clock.interrupt_us()
     build = Build(args)
     mutants, invalid, headers = [None], [], []
-    for path in files:
+    for path, n in files.items():
+        only = n and (lambda every, n=n: draw.sample(every, min(len(every), n)))
         new, bad = mutate(build, path, len(mutants), only)
         mutants += new
         invalid += bad
@@ -370,10 +452,14 @@ def main():
     programs = build.link if headers else list(build.programs(files))
     build.make_programs(programs, args.jobs)
     print(f'{len(mutants) - 1} mutants in {len(files)} files')
-    tests = measure_tests(find_tests(programs, build, args), len(mutants), args.jobs, args.longest)
-    equivalent = read_equivalent()
-    score = print_table(mutants, judge(mutants, tests, equivalent, args.jobs), invalid)
-    stale = not only and check_stale(equivalent, files, mutants)
+    equivalent, states = read_equivalent(), {}
+    for layer, paths in find_tests(programs, build, args).items():
+        judge(mutants, measure_tests(paths, build, len(mutants), args), equivalent, args, states)
+        print_live(mutants, states)
+        print(f'tests of {layer}:')
+        score = print_table(mutants, states, invalid)
+        sys.stdout.flush()
+    stale = not any(files.values()) and check_stale(equivalent, files, mutants)
     sys.exit(stale or score < args.least)
 
 
