@@ -216,6 +216,17 @@ static size_t byte_of(const char *text, size_t n)
 	return i;
 }
 
+/* The longest end of a text, @len columns wide, that fits @n columns: a wide character is in it as a whole, or not at all. */
+static const char *end_of(const char *text, size_t len, size_t n)
+{
+	text += byte_of(text, len - n);
+	if (screen_columns(text) <= n)
+		return text;
+	for (text++; *text && !starts_character(*text);)
+		text++;
+	return text;
+}
+
 /* The column at which two names differ; 0 for equal names. */
 static size_t first_difference(const char *a, const char *b)
 {
@@ -332,19 +343,19 @@ static char *cut(const struct screen *s, const char *name, size_t width, size_t 
 	head = width - 1 - tail;
 	if (telling < head || telling >= len - tail) {
 		cuts[0] = (struct cut){ name, head };
-		cuts[1] = (struct cut){ name + byte_of(name, len - tail), tail };
+		cuts[1] = (struct cut){ end_of(name, len, tail), tail };
 		return join(s, cuts, 2);
 	}
 	from = telling > CONTEXT ? telling - CONTEXT : 0;
 	if (len - from <= width - 1) { /* the rest fits */
 		cuts[0] = (struct cut){ name, 0 };
-		cuts[1] = (struct cut){ name + byte_of(name, len - width + 1), width - 1 };
+		cuts[1] = (struct cut){ end_of(name, len, width - 1), width - 1 };
 		return join(s, cuts, 2);
 	}
 	tail = tail < (width - 2) / 2 ? tail : (width - 2) / 2;
 	cuts[0] = (struct cut){ name, 0 };
 	cuts[1] = (struct cut){ name + byte_of(name, from), width - 2 - tail };
-	cuts[2] = (struct cut){ name + byte_of(name, len - tail), tail };
+	cuts[2] = (struct cut){ end_of(name, len, tail), tail };
 	return join(s, cuts, 3);
 }
 
