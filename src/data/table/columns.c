@@ -158,7 +158,10 @@ static int set_sort(void *ctx, const char *arg, struct err *err)
 
 	if (ret)
 		return ret;
-	v->sort = v->by_name && i == c.n - 1 ? TABLE_COLUMNS : v->of->column[i].id;
+	v->sort = TABLE_COLUMNS;
+	for (unsigned int k = 0; k < v->of->n; k++)
+		if (!strcmp(v->of->column[k].name, names[i]))
+			v->sort = v->of->column[k].id;
 	v->has_sort = true;
 	return 0;
 }
