@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the server reads from others: headers, addresses, and the file of --web.config.file. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +274,211 @@ static void test_hosts(void **state)
 	assert_true(web_host_is_local(own, &none));
 }
 
+/* The syntax alone; names are not resolved. */
+static void test_syntax(void **state)
+{
+	static const char *const good_ones[] = { ":0",	     ":65535", "no.such.host:80",
+						 "[::1]:80", "[]:80",  "1.2.3.4:00080" };
+	static const char *const bad_ones[] = { ":65536", "::1:80", "[::1:80", "a[b]:80",
+						":80 ",	  ":+80",   "80" };
+	char longest[300] = "";
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good_ones) / sizeof(*good_ones); i++)
+		if (web_check_address(good_ones[i], &err))
+			fail_msg("'%s': %s", good_ones[i], err.text);
+	for (size_t i = 0; i < sizeof(bad_ones) / sizeof(*bad_ones); i++)
+		if (web_check_address(bad_ones[i], &err) != -EINVAL)
+			fail_msg("'%s' was taken", bad_ones[i]);
+	memset(longest, 'a', 255);
+	strcpy(longest + 255, ":1");
+	assert_int_equal(web_check_address(longest, &err), 0);
+	memset(longest, 'a', 256);
+	strcpy(longest + 256, ":1");
+	assert_int_equal(web_check_address(longest, &err), -EINVAL);
+}
+
+static void test_loopback(void **state)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	const struct sockaddr unix_one = { .sa_family = AF_UNIX };
+	static const struct {
+		const char *text;
+		bool loopback;
+	} rows[] = { { "127.0.0.1", true },
+		     { "127.255.1.2", true },
+		     { "126.0.0.1", false },
+		     { "128.0.0.1", false },
+		     { "0.0.0.0", false } },
+	  rows6[] = { { "::1", true },
+		      { "::2", false },
+		      { "::", false },
+		      { "::ffff:127.0.0.9", true },
+		      { "::ffff:126.0.0.1", false },
+		      { "::127.0.0.1", false },
+		      { "fe80::7f00:1", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(inet_pton(AF_INET, rows[i].text, &v4.sin_addr), 1);
+		if (web_address_loopback((struct sockaddr *)&v4) != rows[i].loopback)
+			fail_msg("%s", rows[i].text);
+	}
+	for (size_t i = 0; i < sizeof(rows6) / sizeof(*rows6); i++) {
+		assert_int_equal(inet_pton(AF_INET6, rows6[i].text, &v6.sin6_addr), 1);
+		if (web_address_loopback((struct sockaddr *)&v6) != rows6[i].loopback)
+			fail_msg("%s", rows6[i].text);
+	}
+	assert_false(web_address_loopback(&unix_one));
+}
+
+/* Lists have 16 items at most. */
+static void test_lists(void **state)
+{
+	char text[2000], *at;
+	struct web_config c;
+	struct err err;
+
+	(void)state;
+	put_file("/cert.pem", "CERT");
+	put_file("/key.pem", "KEY");
+	put_file("/ca.pem", "CA");
+	set_mode("/key.pem", 0600);
+	for (int n = 16; n <= 17; n++) {
+		at = text + sprintf(text,
+				    "tls_server_config:\n  cert_file: cert.pem\n  key_file: "
+				    "%s/key.pem\n  client_ca_file: ca.pem\n"
+				    "  client_auth_type: RequireAndVerifyClientCert\n  "
+				    "client_allowed_sans:\n",
+				    root);
+		for (int i = 0; i < n; i++)
+			at += sprintf(at, "  - host%d\n", i);
+		if (n == 16) {
+			good(text, &c);
+			assert_int_equal(c.n_sans, 16);
+			assert_string_equal(c.sans[15], "host15");
+			assert_int_equal(c.n_files, 3);
+			web_config_free(&c);
+			assert_int_equal(c.n_files, 0);
+		} else {
+			assert_int_equal(web_config_parse(text, strlen(text), root, &c, &err),
+					 -EINVAL);
+			assert_string_equal(
+				err.text,
+				"line 7: client_allowed_sans: expected a list of 1 to 16 strings");
+		}
+	}
+	/* what clients may be asked for */
+	assert_true(web_client_auths[WEB_CLIENT_ANY].required &&
+		    !web_client_auths[WEB_CLIENT_ANY].verified);
+	assert_true(web_client_auths[WEB_CLIENT_IF_GIVEN].verified &&
+		    !web_client_auths[WEB_CLIENT_IF_GIVEN].required);
+	assert_false(web_client_auths[WEB_CLIENT_NONE].asked);
+}
+
+/* Costs from 4 to 14 of bcrypt, as $2a, $2b or $2y. */
+static void test_hashes(void **state)
+{
+	static const struct {
+		const char *hash;
+		bool is_good;
+	} rows[] = {
+		{ "$2a$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", true },
+		{ "$2b$14$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", true },
+		{ "$2y$15$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y$03$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2x$10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$3y$10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y$1x$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y$:0$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y-10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y$10-abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW", false },
+		{ "$2y$10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIr-", false },
+		{ "$2y$10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrWW", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char text[200];
+		struct web_config c;
+		struct err err = { "" };
+		int ret;
+
+		snprintf(text, sizeof(text), "basic_auth_users: {a: '%s'}\n", rows[i].hash);
+		ret = web_config_parse(text, strlen(text), root, &c, &err);
+		if ((ret == 0) != rows[i].is_good)
+			fail_msg("%s: %s", rows[i].hash, err.text);
+		if (!ret)
+			web_config_free(&c);
+	}
+}
+
+/* The file itself, and those that it names, relative to its directory. */
+static void test_changes(void **state)
+{
+	char path[200], want[400];
+	struct web_config c;
+	struct err err = { "" };
+
+	(void)state;
+	put_file("/cert.pem", "CERT");
+	put_file("/key.pem", "KEY");
+	set_mode("/key.pem", 0600);
+	put_file("/web.yml", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n");
+	snprintf(path, sizeof(path), "%s/web.yml", root);
+	assert_int_equal(web_config_read(path, &c, &err), 0);
+	assert_string_equal(c.key, "KEY");
+	assert_int_equal(c.n_files, 3);
+	assert_false(web_config_changed(&c));
+	set_mode("/cert.pem", 0640);
+	assert_true(web_config_changed(&c));
+	web_config_free(&c);
+	assert_int_equal(web_config_read(path, &c, &err), 0);
+	assert_false(web_config_changed(&c));
+	put_file("/web.yml", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, a: b}\n");
+	assert_true(web_config_changed(&c));
+	web_config_free(&c);
+	assert_int_equal(web_config_read(path, &c, &err), -EINVAL);
+	snprintf(want, sizeof(want), "%s: line 1: a: unsupported key", path);
+	assert_int_equal(strncmp(err.text, want, strlen(want)), 0);
+	unlink(path);
+	assert_int_equal(web_config_read(path, &c, &err), -ENOENT);
+	snprintf(want, sizeof(want), "cannot open %s: No such file or directory", path);
+	assert_string_equal(err.text, want);
+}
+
+/* Preferences have up to three decimals, and are from 0 to 1. */
+static void test_preferences(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool gzip;
+	} rows[] = { { "gzip;q=0.001", true },	    { "gzip;q=1", true },
+		     { "gzip;q=1.", true },	    { "gzip;q=0.0001", false },
+		     { "gzip;q=1.001", false },	    { "gzip;q=2", false },
+		     { "gzip;q=.5", false },	    { "gzip;q=0,5", false },
+		     { "gzip;q=01", false },	    { "gzip;q=0.x", false },
+		     { "gzip;q=", false },	    { "gzip; q=\"0.5\"", true },
+		     { "gzip ;x=1;q", true },	    { "a;x=\"gzip,\"", false },
+		     { "a;x=\"b\\\",gzip", false }, { "a\t,\tgzip\t", true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (web_accept_gzip(rows[i].accept) != rows[i].gzip)
+			fail_msg("'%s'", rows[i].accept);
+	assert_int_equal(web_accept("application/openmetrics-text;q=0.2,text/plain;q=0.19"),
+			 METRICS_OPENMETRICS);
+	assert_int_equal(web_accept("application/openmetrics-text;q=0.2,text/plain;q=0.201"),
+			 METRICS_TEXT);
+	assert_int_equal(web_accept("application/openmetrics-text;q=0.2,text/plain;version=0.0.5"),
+			 METRICS_OPENMETRICS);
+	assert_int_equal(
+		web_accept("text/plain;q=0.9,text/plain;q=0.1,application/openmetrics-text;q=0.5"),
+		METRICS_TEXT);
+}
+
 #define R(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 
 int main(void)
@@ -283,6 +490,12 @@ int main(void)
 		R(test_config),
 		R(test_bad_config),
 		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_syntax),
+		cmocka_unit_test(test_loopback),
+		R(test_lists),
+		R(test_hashes),
+		R(test_changes),
+		cmocka_unit_test(test_preferences),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
