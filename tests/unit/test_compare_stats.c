@@ -108,7 +108,7 @@ static void test_discover(void **unused)
 	x[3].p = .0041;
 	compare_discover(&of[0], 1, 5);
 	assert_false(x[3].finding);
-	compare_discover(NULL, 0, 5);
+	compare_discover(of, 0, 5);
 }
 
 /* --- blocks --- */
