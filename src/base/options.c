@@ -132,6 +132,7 @@ static int bad_long(const char *what, const struct option *longs, struct err *er
 int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
 		  struct err *err)
 {
+	/* with ':' first, getopt_long() prints no messages of its own */
 	char letters[2 * MAX_OPTIONS + 5] = ":hV", *l = letters + strlen(letters);
 	struct option longs[MAX_OPTIONS + 3] = {};
 	const struct option_row *row;
@@ -159,7 +160,6 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 	longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
 	longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
 	*l = 0;
-	opterr = 0;
 	optind = 0;
 	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		const char *what = argv[optind - 1];

@@ -186,6 +186,27 @@ static void test_unknown(void **unused)
 	refuses("option '-n' needs a value; see --help", "-n");
 }
 
+/* The caller prints the message; getopt() prints none. */
+static void test_silent(void **unused)
+{
+	const int before = dup(STDERR_FILENO);
+	FILE *f = tmpfile();
+	struct target t;
+	struct err err;
+
+	(void)unused;
+	assert_non_null(f);
+	dup2(fileno(f), STDERR_FILENO);
+	parse(&t, &err, "--zzzzzz");
+	parse(&t, &err, "-n");
+	parse(&t, &err, "-x");
+	dup2(before, STDERR_FILENO);
+	close(before);
+	fseek(f, 0, SEEK_END);
+	assert_int_equal(ftell(f), 0);
+	fclose(f);
+}
+
 static void test_invalid(void **unused)
 {
 	(void)unused;
@@ -508,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_optional),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_invalid),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_help_and_version),
