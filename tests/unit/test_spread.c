@@ -213,6 +213,25 @@ static void test_interval(void **unused)
 	assert_true(fabs(log(high / 100) / (sqrt(200) / 100) - 4.303) < .14); /* of an expansion */
 }
 
+/* Differences of seven slices are four degrees of freedom: 2.776 by a table. */
+static void test_freedom(void **unused)
+{
+	static const double sums[] = { 40, 60, 40, 60, 40, 60, 50 };
+	struct strata_design d = { .n = 8, .slice = { [7] = { STRATUM_MISS, 700, 1, 1 } } };
+	struct strata_sum s = {};
+	double low, high, squares = 5 * 20 * 20 + 10 * 10, variance;
+
+	(void)unused;
+	for (unsigned int k = 0; k < 7; k++) {
+		d.slice[k] = (struct strata_slice){ STRATUM_FULL, 100, 1, 1 };
+		s.part[k] = (float)sums[k];
+	}
+	assert_true(strata_interval(&d, &s, &low, &high));
+	variance = .5 * 7 * squares / (2 * 6); /* of the half of the ops that was not seen */
+	near(low * high, 350 * 350);
+	assert_true(fabs(log(high / 350) / (sqrt(variance) / 350) - 2.776) < .02);
+}
+
 static void test_schedule(void **unused)
 {
 	(void)unused;
@@ -237,7 +256,7 @@ int main(void)
 		cmocka_unit_test(test_spread),	 cmocka_unit_test(test_by_hand),
 		cmocka_unit_test(test_late),	 cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_sums),	 cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_schedule),
+		cmocka_unit_test(test_schedule), cmocka_unit_test(test_freedom),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
