@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "table/table.h"
+#include "view/hist.h"
 
 static const struct column own[] = {
 	{ TABLE_SAMPLES, "samples", 0, 0, "number of samples" },
@@ -90,6 +91,41 @@ static void test_formats(void **unused)
 	assert_true(format_is_text(FORMAT_MARKDOWN));
 	assert_false(format_is_text(FORMAT_CSV));
 	assert_false(format_is_text(FORMAT_JSON));
+}
+
+static void check_view(struct view_opts opts, bool histograms, const char *want)
+{
+	const struct hist_view v = { .opts = opts, .histograms = histograms };
+	struct err err = { "" };
+
+	assert_int_equal(hist_view_check(&v, &err), *want ? -EINVAL : 0);
+	assert_string_equal(err.text, want);
+}
+
+/* Programs get all columns, and with JSON all series. */
+static void test_view(void **unused)
+{
+	static const char series[] =
+		"--json has all series; --top and --sort are for the table and --csv";
+	struct hist_view v = {};
+	const struct option_set set = hist_options("Title", &v);
+	struct err err;
+
+	(void)unused;
+	check_view((struct view_opts){ .top = 3, .has_sort = true, .n_columns = 2 }, true, "");
+	check_view((struct view_opts){ .format = FORMAT_MARKDOWN, .n_columns = 2 }, true, "");
+	check_view((struct view_opts){ .format = FORMAT_CSV, .top = 3, .has_sort = true }, false,
+		   "");
+	check_view((struct view_opts){ .format = FORMAT_JSON }, false, "");
+	check_view((struct view_opts){ .format = FORMAT_JSON, .top = 3 }, false, series);
+	check_view((struct view_opts){ .format = FORMAT_JSON, .has_sort = true }, false, series);
+	check_view((struct view_opts){ .format = FORMAT_CSV, .n_columns = 1 }, false,
+		   "--csv has all columns; --columns and --histogram are for the table");
+	check_view((struct view_opts){ .format = FORMAT_JSON }, true,
+		   "--json has all columns; --columns and --histogram are for the table");
+	assert_string_equal(set.title, "Title");
+	assert_int_equal(options_one("histogram", NULL, &set, 1, &err), 0);
+	assert_true(v.histograms);
 }
 
 /* --- values --- */
@@ -258,10 +294,11 @@ static void test_spark(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options), cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_text),	cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_help),	cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bins),	cmocka_unit_test(test_spark),
+		cmocka_unit_test(test_options),	 cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_view),	 cmocka_unit_test(test_text),
+		cmocka_unit_test(test_programs), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_lines),	 cmocka_unit_test(test_bins),
+		cmocka_unit_test(test_spark),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
