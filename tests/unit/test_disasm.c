@@ -269,6 +269,46 @@ static void test_stack(void **state)
 	disasm_free(d);
 }
 
+/* AVX-512 and AVX-VNNI, which the library may not know: length by prefix, ModRM, SIB, displacement and immediate. */
+static void test_vector_lengths(void **state)
+{
+#define EVEX "\x62\xf2\x7d\x48\x50" /* vpdpbusd, zmm0 */
+	static const struct {
+		const char *bytes;
+		unsigned int len;
+	} rows[] = {
+		{ EVEX "\xc1", 6 },			       /* zmm1 */
+		{ EVEX "\x01", 6 },			       /* (%rcx) */
+		{ EVEX "\x05\x01\x02\x03\x04", 10 },	       /* 0x4030201(%rip) */
+		{ EVEX "\x41\x08", 7 },			       /* 8 (%rcx), in units of 64 bytes */
+		{ EVEX "\x81\x01\x02\x03\x04", 10 },	       /* 0x4030201(%rcx) */
+		{ EVEX "\x04\x24", 7 },			       /* (%rsp) */
+		{ EVEX "\x04\x25\x01\x02\x03\x04", 11 },       /* 0x4030201 */
+		{ EVEX "\x44\x24\x08", 8 },		       /* 8 (%rsp) */
+		{ EVEX "\x84\x24\x01\x02\x03\x04", 11 },       /* 0x4030201(%rsp) */
+		{ "\x62\xf3\xfd\x48\x70\xc1\x05", 7 },	       /* vpshldw $5 */
+		{ "\x62\xf3\xfd\x48\x70\x44\x24\x08\x05", 9 }, /* the same of 8 (%rsp) */
+		{ "\xc4\xe2\x71\x50\xc2", 5 },		       /* vpdpbusd of AVX-VNNI */
+		{ "\xc4\xe2\x71\x50\x42\x08", 6 },
+	};
+	struct disasm *d = disasm_new(false);
+	struct insn in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const unsigned char *bytes = (const unsigned char *)rows[i].bytes;
+
+		assert_true(disasm_decode(d, bytes, rows[i].len, AT, &in));
+		print_message("%s\n", in.text);
+		assert_int_equal(in.len, rows[i].len);
+		for (unsigned int n = 0; n < rows[i].len; n++) {
+			assert_false(disasm_decode(d, bytes, n, AT, &in));
+			assert_true(!in.len && !in.text[0] && !in.from && !in.to);
+		}
+	}
+	disasm_free(d);
+}
+
 static void test_no_instruction(void **state)
 {
 	static const char *const none[] = { "\x06", "\xff\xff", "\xf0", "\x48", "\x62" };
@@ -316,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_syntax),
 		cmocka_unit_test(test_stack),	  cmocka_unit_test(test_no_instruction),
-		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_vector_lengths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
