@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "top/top.h"
+#include "top/top_private.h"
 
 #define GOLDEN "tests/data/top"
 #define PLACES 12
@@ -370,6 +370,48 @@ static void test_help(void **state)
 	free(text);
 	keys(t, "?");
 	has(t, "by source of miss cycles");
+	top_free(t);
+}
+
+/* Characters of one to four bytes, which the backspace removes as a whole. */
+static void test_typed(void **state)
+{
+	static const unsigned int typed[] = { 'a',    0x7f + 1,	  0xe4,	   0x7ff,  0x800,
+					      0x20ac, 0xffff - 2, 0x10000, 0x1f600 };
+	static const char text[] =
+		"a\xc2\x80\xc3\xa4\xdf\xbf\xe0\xa0\x80\xe2\x82\xac\xef\xbf\xbd\xf0\x90\x80\x80"
+		"\xf0\x9f\x98\x80";
+	struct top *t = start(8, 12);
+
+	(void)state;
+	keys(t, "/");
+	for (size_t i = 0; i < sizeof(typed) / sizeof(*typed); i++)
+		top_key(t, typed[i]);
+	assert_string_equal(t->opts.match, text);
+	top_key(t, TOP_BACKSPACE);
+	assert_int_equal(strlen(t->opts.match), sizeof(text) - 5);
+	top_key(t, 0x7f);
+	top_key(t, 8);
+	assert_int_equal(strlen(t->opts.match), sizeof(text) - 12);
+	/* nothing else is taken, and Esc brings back what was there before */
+	top_key(t, TOP_UP);
+	top_key(t, 7);
+	assert_int_equal(strlen(t->opts.match), sizeof(text) - 12);
+	top_key(t, TOP_ESCAPE);
+	assert_string_equal(t->opts.match, "");
+	keys(t, "/bc\n/d");
+	assert_string_equal(t->opts.match, "bcd");
+	top_key(t, TOP_ESCAPE);
+	assert_string_equal(t->opts.match, "bc");
+	keys(t, "/");
+	top_key(t, 0x15);
+	assert_string_equal(t->opts.match, "");
+	/* text that is too long is not taken */
+	for (size_t i = 0; i < 2 * sizeof(t->opts.match); i++)
+		top_key(t, 0x20ac);
+	assert_int_equal(strlen(t->opts.match) % 3, 0);
+	assert_in_range(strlen(t->opts.match), sizeof(t->opts.match) - 8,
+			sizeof(t->opts.match) - 1);
 	top_free(t);
 }
 
@@ -728,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_warnings_fit),
 		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_typed),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_rows_of_sources),
 		cmocka_unit_test(test_into_row_of_source),
