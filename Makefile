@@ -486,12 +486,12 @@ types-perf: deps
 	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/make_types
 	$(Q)tests/bench/types_perf.py --build $(O)
 
-# SAN=address,undefined kills more, in five times the time; CLI=1 also runs the modules of tests/cli, TESTS=REGEX only some tests; LEAST=90 fails below that score.
+# SAN=address,undefined kills more, in five times the time; CLI=1 also runs the modules of tests/cli, TESTS=REGEX only some tests; BPF=1 changes the BPF programs; LEAST=90 fails below that score.
 mutants: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
 	$(Q)tests/mutants/mutants.py --build $(O) --make 'BPF_O=$(BPF_O) SAN=$(SAN)' --out $(O)-mutants --cc '$(CC)' --clang '$(CLANG)' --jobs $(J) \
-		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$(if $(filter-out file,$(origin SEED)),$(SEED),$$(git rev-parse HEAD))" $(if $(CLI),--cli) $(if $(SYSTEM),--system) \
+		$(if $(SAMPLE),--sample $(SAMPLE)) --seed "$(if $(filter-out file,$(origin SEED)),$(SEED),$$(git rev-parse HEAD))" $(if $(CLI),--cli) $(if $(SYSTEM),--system) $(if $(BPF),--bpf) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(LEAST),--least $(LEAST)) $(FILES) $(ROOM)
 
 # Half an hour for the commands that read recordings, an hour for those that sample.

@@ -12,15 +12,15 @@ import glob
 import os
 import random
 import re
-import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 import schemata
+from bpf import BpfBuild
+from builds import MUTANTS_MAX, Build
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -34,118 +34,9 @@ SAMPLED = 'src/data/recording', 'src/data/perf_data', 'src/face/metrics'
 # Rooms and files with a limit of their own
 WATCHED = ('src/core/select', 'src/core/counts', 'src/data/recording', 'src/data/perf_data', 'src/data/replay', 'src/face/metrics',
            'src/face/web/web_auth.c')
-MUTANTS_MAX = 1 << 17       # in one build
-MEMORY_MAX = 4 << 30
 MODULE_S = 300              # in which a module runs without a mutant
 PYTHON_S = 0.3              # until Python has begun a test
 STATES = 'killed', 'alive', 'equivalent', 'not reached', 'invalid'
-
-
-class Build:
-    """A copy of the programs and tests of args.build, made with the same commands, in args.out."""
-
-    def __init__(self, args):
-        self.build, self.out, self.cc, self.clang = args.build, args.out, args.cc, args.clang
-        # address space; a sanitizer reserves far more than it uses
-        self.memory = [] if re.search(r'SAN=\S', args.make) else [f'--as={MEMORY_MAX}']
-        text = subprocess.run(['make', '-Bn', 'V=1', *args.make.split(), f'O={args.build}', 'CC=cc', 'all', 'tests'],
-                              capture_output=True, text=True, check=True).stdout
-        self.compile, self.link = {}, {}
-        for line in text.splitlines():
-            if not line.startswith('cc ') or ' -shared ' in line:
-                continue
-            words = [w for w in line.split(' ') if w]
-            (self.compile if '-c' in words else self.link)[words[words.index('-o') + 1]] = words[1:]
-        self.objects = {}       # of the mutated build, by the usual one
-
-    def flags(self, obj):
-        """For the compiler to read the file as for this object."""
-        words = shlex.split(' '.join(self.compile[obj]))
-        return [w for w in words[:words.index('-c')] if w not in ('-MMD', '-MP')]
-
-    def object_of(self, path):
-        return os.path.join(self.build, path[:-2] + '.o')
-
-    def source(self, obj):
-        return self.compile[obj][self.compile[obj].index('-c') + 1]
-
-    def users(self, header):
-        """Objects that were compiled with a header."""
-        for obj in self.compile:
-            try:
-                with open(obj[:-2] + '.d') as f:
-                    if re.search(rf'(^|\s){re.escape(header)}(\s|:|$)', f.read()):
-                        yield obj
-            except FileNotFoundError:
-                continue
-
-    def make_object(self, obj, text=None):
-        """Return: what the compiler says of errors. @text: instead of the source."""
-        source, to = self.source(obj), os.path.join(self.out, obj)
-        os.makedirs(os.path.dirname(to), exist_ok=True)
-        if text is not None:
-            source = to[:-2] + '.mutants.c'
-            with open(source, 'wb') as f:
-                f.write(text)
-        # -O2 takes minutes for a function with a thousand mutants.
-        # From a command line alone, ccache does not see that a header is before another one now.
-        p = subprocess.run([*shlex.split(self.cc), '-w', f'-I{self.out}/include', *self.flags(obj), '-O1', '-g0', '-iquote',
-                            os.path.dirname(self.source(obj)), '-c', source, '-o', to], capture_output=True, text=True,
-                           env={**os.environ, 'CCACHE_NODIRECT': '1'})
-        if not p.returncode:
-            self.objects[obj] = to
-        return p.stderr if p.returncode else ''
-
-    def make_header(self, path, user, text):
-        to = os.path.join(self.out, path)
-        os.makedirs(os.path.dirname(to), exist_ok=True)
-        with open(to, 'wb') as f:
-            f.write(text)
-        return self.make_object(user)
-
-    def make_program(self, path):
-        words, to = [], os.path.join(self.out, path)
-        for w in shlex.split(' '.join(self.link[path])):
-            words.append(to if w == path else os.path.join(self.out, 'lib.a') if w.endswith('/libibscope.a')
-                         else self.objects.get(w, w))
-        if os.path.lexists(to):
-            os.remove(to)
-        os.makedirs(os.path.dirname(to), exist_ok=True)
-        # once more, for the runtime: objects of a program's own may be the only ones that have mutants
-        words.append(os.path.join(self.out, 'lib.a'))
-        subprocess.run([*shlex.split(self.cc), *words], check=True)
-
-    def programs(self, sources):
-        """Programs with functions of these sources."""
-        names = set()
-        for path in sources:
-            out = subprocess.run(['nm', '-g', '--defined-only', '-P', self.object_of(path)], capture_output=True,
-                                 text=True, check=True).stdout
-            names |= {line.split(' ')[0].encode() for line in out.splitlines()}
-        for path in self.link:
-            with open(path, 'rb') as f:
-                if not names.isdisjoint(f.read().split(b'\0')):
-                    yield path
-
-    def make_programs(self, programs, jobs):
-        """These programs and tests, and links to what else tests look for there."""
-        lib = os.path.join(self.out, 'lib.a')
-        runtime = os.path.join(self.out, 'runtime.o')
-        subprocess.run([*shlex.split(self.cc), '-O2', '-fPIE', f'-DMUTANTS_MAX={MUTANTS_MAX}', '-c',
-                        os.path.join(HERE, 'runtime.c'), '-o', runtime], check=True)
-        if os.path.exists(lib):
-            os.remove(lib)
-        members = [self.objects.get(o, o) for o in self.compile if o.startswith(os.path.join(self.build, 'src/'))]
-        subprocess.run(['ar', 'rcs', lib, runtime, *members], check=True)
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(self.make_program, programs))
-        for path in [p for p in self.link if p not in programs] + [
-                p for name in ('*.so', '*.html', 'tests/*/*.bpf.o') for p in glob.glob(f'{self.build}/{name}')]:
-            to = os.path.join(self.out, path)
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            if os.path.lexists(to):
-                os.remove(to)
-            os.symlink(os.path.abspath(path), to)
 
 
 def mutate(build, path, first, only):
@@ -153,21 +44,19 @@ def mutate(build, path, first, only):
 
     A header is compiled with one of its users, which also gives the tree; the others come later.
     """
-    header = path.endswith('.h')
     obj = build.object_of(path)
-    if header:  # the decision core needs what its user defines
-        users = sorted(build.users(path), key=lambda o: (not o.endswith('/replay/engine.o'), o))
+    if path.endswith('.h'):     # the decision core needs what its user defines
+        users = sorted(build.users(path), key=lambda o: (not o.endswith(('/replay/engine.o', '/ibs_op.bpf.o')), o))
         if not users:
             return [], []
         obj = users[0]
-    tree = schemata.parse(build.clang, build.flags(obj), build.source(obj))
+    tree = build.parse(obj)
     dropped, invalid = set(), []
     if only:
         every = schemata.File(path, tree).mutate(0)[1]
         dropped |= set(every) - set(only(every))
     while True:
-        text, mutants = schemata.File(path, tree, dropped).mutate(first)
-        errors = build.make_header(path, obj, text) if header else build.make_object(obj, text)
+        mutants, errors = build.mutate(path, obj, tree, first, dropped)
         lines = {int(n) for n in re.findall(rf'{re.escape(path)}:(\d+):\d+: error', errors)}
         bad = [m for m in mutants if m.line in lines]
         if not errors:
@@ -191,7 +80,7 @@ class Test:
         elif self.name.startswith('fuzz_'):
             self.command += run.inputs_of(path)
         self.env = {'IBSCOPE_BUILD': os.path.abspath(os.path.join(build.out, build.build)),
-                    'IBSCOPE_SAN': os.path.abspath(os.path.join(build.out, build.build))}
+                    'IBSCOPE_SAN': os.path.abspath(os.path.join(build.out, build.build)), **build.env}
 
     def call(self, command, seconds, **env):
         if self.path.endswith('.py'):
@@ -256,8 +145,8 @@ def measure_module(build, path, number, longest):
 
 def find_tests(programs, build, args):
     """Return: programs and modules by layer, in the order in which they meet the mutants."""
-    system, alone = '|system' if args.system else '', '|'.join(map(re.escape, run.ALONE))
-    layers = {'C': [p for p in programs if re.search(f'/tests/(unit|bpf{system})/test_|/tests/fuzz/fuzz_', p)]}
+    alone = '|'.join(map(re.escape, run.ALONE))
+    layers = {'C': [p for p in programs if re.search(build.tests, p) or (args.system and '/tests/system/test_' in p)]}
     for layer in ['cli'] * args.cli + ['system'] * args.system:
         layers[layer] = sorted(glob.glob(f'tests/{layer}/test_*.py'))
     return {layer: [p for p in paths if (not args.tests or re.search(args.tests, p))
@@ -410,6 +299,7 @@ def parse_args():
     p.add_argument('--out', default='build-mutants')
     p.add_argument('--cc', default='cc')
     p.add_argument('--clang', default='clang')
+    p.add_argument('--bpf', action='store_true', help='mutants in the BPF programs, for the tests that load them')
     p.add_argument('--jobs', type=int, default=os.cpu_count())
     p.add_argument('--sample', type=int, default=0, help=f'so many mutants of each file or room; by default all, or {SAMPLE} if none is given')
     p.add_argument('--seed', default='', help='of the sample, for example a commit')
@@ -434,22 +324,16 @@ def main():
     if args.system:
         run.PRIVATE = run.private()
         run.clock.interrupt_us()
-    build = Build(args)
-    mutants, invalid, headers = [None], [], []
+    build = (BpfBuild if args.bpf else Build)(args)
+    mutants, invalid = [None], []
     for path, n in files.items():
         only = n and (lambda every, n=n: draw.sample(every, min(len(every), n)))
         new, bad = mutate(build, path, len(mutants), only)
         mutants += new
         invalid += bad
-        headers += [path] if path.endswith('.h') else []
-    if len(mutants) > MUTANTS_MAX:
-        sys.exit(f'mutants: {len(mutants)} are too many at once: give fewer files')
-    users = {obj for h in headers for obj in build.users(h)}
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for errors in pool.map(build.make_object, sorted(users)):
-            if errors:
-                sys.exit(errors)
-    programs = build.link if headers else list(build.programs(files))
+    if len(mutants) > build.most:
+        sys.exit(f'mutants: {len(mutants)} are too many at once: give fewer files or SAMPLE=')
+    programs = build.make_users(files, args.jobs)
     build.make_programs(programs, args.jobs)
     print(f'{len(mutants) - 1} mutants in {len(files)} files')
     equivalent, states = read_equivalent(), {}
@@ -459,6 +343,7 @@ def main():
         print(f'tests of {layer}:')
         score = print_table(mutants, states, invalid)
         sys.stdout.flush()
+    build.print_more(states)
     stale = not any(files.values()) and check_stale(equivalent, files, mutants)
     sys.exit(stale or score < args.least)
 

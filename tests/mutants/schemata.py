@@ -38,6 +38,22 @@ static inline __attribute__((unused)) int mutant(int n)
 #endif
 #line 1 "%s"
 '''
+# The loader sets mutant_number; runtime_bpf.c says how. One read, since a constant costs instructions until it is folded.
+BPF_RUNTIME = '''#ifndef MUTANT_RUNTIME
+#define MUTANT_RUNTIME
+const volatile int mutant_number = 0;
+unsigned char mutant_reached[BPF_MUTANTS] __attribute__((section(".data.mutants"))) = {};
+static inline __attribute__((unused, always_inline)) int mutant(int n)
+{
+	const int active = mutant_number;
+
+	if (active < 0)
+		mutant_reached[n] = 1;
+	return active == n;
+}
+#endif
+#line 1 "%s"
+'''
 BRANCHES = {'IfStmt': (1, 2), 'ForStmt': (4,), 'WhileStmt': (1,), 'DoStmt': (0,), 'CaseStmt': (-1,),
             'DefaultStmt': (-1,), 'LabelStmt': (-1,)}
 CONDITIONS = {'IfStmt': 0, 'WhileStmt': 0, 'DoStmt': 1, 'ForStmt': 2, 'ConditionalOperator': 0}
@@ -173,7 +189,7 @@ class File:
         elif '*' in qual or re.fullmatch(r'(const |unsigned |signed |long |short )*(int|long|char|short)', qual):
             yield 'returns 0', b'0'
 
-    def mutate(self, first):
+    def mutate(self, first, runtime=RUNTIME):
         """The text with the mutants, the first of which has number @first, and these; without those dropped."""
         found = sorted(self.found, key=lambda f: (f[0], -f[1]))
         mutants, number, taken = [], first, {}
@@ -191,7 +207,7 @@ class File:
                 number += 1
         self.seen.clear()
         todo = [(*key, value) for key, value in taken.items()]
-        return RUNTIME.encode() % self.path.encode() + self.render(0, len(self.text), todo), mutants
+        return runtime.encode() % self.path.encode() + self.render(0, len(self.text), todo), mutants
 
     def render(self, begin, end, todo):
         """The text from @begin to @end, with the expressions in @todo, of which each may have others within it."""
