@@ -258,6 +258,92 @@ static void test_shares(void **state)
 	sampler_close(s);
 }
 
+static const struct series *series_of(const struct snapshot *snap, enum ibs_src src)
+{
+	for (size_t i = 0; i < snap->groups[0].n_series; i++)
+		if (snap->groups[0].series[i].src == src)
+			return &snap->groups[0].series[i];
+	fail_msg("no samples of %s", src_name(src));
+	return NULL;
+}
+
+/* One of DRAM, which both strata sample, and one of L3, each with a miss of the L1 TLB; 300 cycles each. */
+static void run_strata(struct sampler *s, __u64 full, __u64 both, bool counts_l3)
+{
+	static const __u32 data_src[] = { DRAM, L3 };
+
+	s->state->control.tag_ops = full;
+	s->state->control.reach_ops = both;
+	for (int i = 0; i < 2; i++) {
+		regs_t regs;
+
+		load_miss(regs, data_src[i], 300);
+		regs[IBS_OP_DATA3] |=
+			IBS_OP_DATA3_PHY_VALID | IBS_OP_DATA3_L1TLB_MISS | 7ULL << 48 | 3ULL << 26;
+		assert_int_equal(run_one(s, regs), i && !counts_l3 ? IBS_OUTCOME_FILTERED_SRC
+								   : IBS_OUTCOME_AGGREGATED);
+	}
+}
+
+/*
+ * Samples of strata have the weight of the stratum that counts them. With a hardware filter, no sample of a
+ * source counts that the filter does not reach, and none as a TLB miss.
+ */
+static void test_strata(void **state)
+{
+	struct sampler_opts opts = zen4;
+	const struct series *l3, *dram;
+	struct snapshot snap;
+	struct sampler *s;
+
+	(void)state;
+	opts.count_ops = opts.tlb = opts.exposed = true;
+	opts.miss_attr.size = sizeof(opts.miss_attr);
+	opts.reach = 1 << IBS_SRC_DRAM;
+	s = open_twin(&opts);
+	run_strata(s, 1000, 400, true);
+	run_strata(s, 0, 70, false);
+	snapshot(s, &snap);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 3);
+	assert_int_equal(snap.n_groups, 1);
+	l3 = series_of(&snap, IBS_SRC_L3);
+	dram = series_of(&snap, IBS_SRC_DRAM);
+	assert_int_equal(l3->samples, 1);
+	assert_int_equal(l3->ops, 1000);
+	assert_int_equal(l3->cycles, 300 * 1000);
+	assert_int_equal(l3->exposed, 100 * 1000); /* a third: three requests were open */
+	assert_int_equal(dram->samples, 2);
+	assert_int_equal(dram->ops, 470);
+	assert_int_equal(dram->cycles, 300 * 470);
+	assert_int_equal(dram->exposed, 100 * 470);
+	assert_int_equal(snap.groups[0].tlb.l2_hit, 2);
+	assert_int_equal(snap.groups[0].tlb.l2_hit_ops, 2000);
+	assert_int_equal(snap.groups[0].tlb.refills, 2);
+	assert_int_equal(snap.groups[0].tlb.refill_cycles, 14);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+/* Without `tlb`, no TLB miss is counted, also where a later collector would find it. */
+static void test_no_tlb(void **state)
+{
+	static const struct tlb_counts none;
+	struct snapshot snap;
+	struct sampler *s;
+	regs_t regs;
+
+	(void)state;
+	s = open_twin(&zen4);
+	load_miss(regs, DRAM, 300);
+	regs[IBS_OP_DATA3] |= IBS_OP_DATA3_PHY_VALID | IBS_OP_DATA3_L1TLB_MISS | 7ULL << 48;
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	s->counts.tlb = true;
+	snapshot(s, &snap);
+	assert_memory_equal(&snap.groups[0].tlb, &none, sizeof(none));
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 #define LATER_N 5
 
 enum later {
@@ -370,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_random),	      cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_ops_of_regs),   cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_every_latency), cmocka_unit_test(test_exposed_later),
+		cmocka_unit_test(test_strata),	      cmocka_unit_test(test_no_tlb),
 	};
 
 	if (!can_run())

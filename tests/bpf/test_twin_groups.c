@@ -16,6 +16,7 @@
 
 #include "cgroup/cgroup.h"
 #include "sampler/sampler.h"
+#include "sampler/sampler_private.h"
 #include "twin_run.h"
 #include "twin_child.h"
 #include "twin_model.h"
@@ -180,6 +181,41 @@ static void test_by_cpu(void **state)
 	free(m);
 }
 
+/* A CPU's NUMA node and L3 complex are in the key if that is asked for, and only then. */
+static void test_by_place(void **state)
+{
+	static const struct {
+		__u32 by;
+		struct ibs_group_key key;
+	} rows[] = {
+		{ IBS_BY_NODE, { .node = 3 } },
+		{ IBS_BY_COMPLEX, { .complex = 5 } },
+		{ IBS_BY_NODE | IBS_BY_COMPLEX, { .node = 3, .complex = 5 } },
+	};
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sampler_opts opts = zen4;
+		struct snapshot snap;
+		struct sampler *s;
+
+		opts.by = rows[i].by;
+		s = open_twin(&opts);
+		for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+			s->state->cpu[cpu].node = 3;
+			s->state->cpu[cpu].complex = 5;
+		}
+		assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+		snapshot(s, &snap);
+		assert_int_equal(snap.n_groups, 1);
+		assert_memory_equal(&snap.groups[0].key, &rows[i].key, sizeof(rows[i].key));
+		snapshot_free(&snap);
+		sampler_close(s);
+	}
+}
+
 /* Cgroups made and removed one after the other are not taken for each other. */
 static void check_cgroup_ids(struct sampler_opts opts)
 {
@@ -301,7 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cgroup_v1),   cmocka_unit_test(test_many_cgroups),
 		cmocka_unit_test(test_by_pid_comm), cmocka_unit_test(test_by_cpu),
-		cmocka_unit_test(test_by_mode),
+		cmocka_unit_test(test_by_mode),	    cmocka_unit_test(test_by_place),
 	};
 
 	if (!can_run())

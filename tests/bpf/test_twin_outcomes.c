@@ -306,7 +306,8 @@ static void test_filter_comm(void **state)
 		bool in;
 	} rows[] = {
 		{ "ibs-a", true },     { "ibs-ab", false },	    { "ibs-abc", true },
-		{ "ibs-abcd", false }, { "a-name-of-15-ch", true }, { "a-name-of-15-c", false }
+		{ "ibs-abcd", false }, { "a-name-of-15-ch", true }, { "a-name-of-15-c", false },
+		{ "", false },
 	};
 	struct sampler_opts opts = zen4;
 	struct child c = { .n = 1 };

@@ -3,6 +3,7 @@
  * The program's own functions, run by the kernel on samples made here: slots of groups, who has one
  * when there are fewer than cgroups, and what becomes of those whose cgroup is dead.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -323,6 +324,84 @@ static void test_fold_into(void **state)
 	close_twin(s);
 }
 
+/* Generation of the selection that the entry of a cgroup belongs to. */
+static __u32 generation_of(struct sampler *s, __u64 cgroup_id)
+{
+	struct ibs_cgroup known = {};
+
+	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &known), 0);
+	return known.gen;
+}
+
+/* What is known of a cgroup holds for the selection under which it was looked up. */
+static void test_generation(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	__u64 total = 0;
+	__u32 first;
+
+	(void)state;
+	run_cgroups(s, 100, 1, 1, &total);
+	first = generation_of(s, cg(100));
+	assert_int_equal(first, s->state->cpu[0].live & IBS_LIVE_GEN);
+	select_renew(&s->select);
+	assert_int_equal(generation_of(s, cg(100)), first);
+	run_cgroups(s, 100, 1, 1, &total);
+	assert_int_equal(generation_of(s, cg(100)), first + IBS_LIVE_STEP);
+	assert_int_equal(s->state->cpu[0].live & IBS_LIVE_GEN, first + IBS_LIVE_STEP);
+	close_twin(s);
+}
+
+/*
+ * No cgroup can be added: its samples are counted as `other`, and it takes no slot. The next sample tries
+ * again.
+ */
+static void test_no_entry(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	const int cgroups = sampler_fold_maps(s).cgroups;
+	const struct ibs_cgroup any = { .slot = IBS_SLOT_OTHER };
+	__u64 id = 1ULL << 60, total = 0; /* no cgroup has these */
+
+	(void)state;
+	while (!bpf_map_update_elem(cgroups, &id, &any, BPF_NOEXIST))
+		id++;
+	assert_int_equal(errno, E2BIG);
+	run_cgroups(s, 100, 1, 5, &total);
+	assert_int_equal(samples_of(s, 0), 5);
+	assert_int_equal(slots_used(s), 0);
+	/* elements that were freed may wait on another CPU */
+	for (__u64 i = 1ULL << 60; i < id; i++)
+		assert_int_equal(bpf_map_delete_elem(cgroups, &i), 0);
+	run_cgroups(s, 100, 1, 3, &total);
+	assert_int_equal(samples_of(s, cg(100)), 3);
+	assert_int_equal(samples_of(s, 0), 5);
+	assert_int_equal(slots_used(s), 1);
+	close_twin(s);
+}
+
+/* A sample looks at 16 slots, and the next one from there on. */
+static void test_slots_taken(void **state)
+{
+	struct sampler *s = open_rooms(200);
+	const __u32 first = s->state->control.next_slot;
+	const __u8 used = 1;
+	__u64 total = 0;
+
+	(void)state;
+	for (__u32 slot = first; slot < first + 20; slot++)
+		assert_int_equal(
+			bpf_map_update_elem(sampler_fold_maps(s).slots, &slot, &used, BPF_NOEXIST),
+			0);
+	run_cgroups(s, 100, 1, 1, &total);
+	assert_int_equal(s->state->control.next_slot, first + 16);
+	assert_int_equal(samples_of(s, 0), 1);
+	run_cgroups(s, 100, 1, 1, &total);
+	assert_int_equal(slot_of(s, cg(100)), first + 20);
+	assert_int_equal(s->state->control.next_slot, first + 21);
+	close_twin(s);
+}
+
 static int rooms_up(void **state)
 {
 	if (children_up(state))
@@ -335,9 +414,11 @@ static int rooms_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_make_room),  cmocka_unit_test(test_room_asked_early),
-		cmocka_unit_test(test_room_far),   cmocka_unit_test(test_room_after_fold),
-		cmocka_unit_test(test_fold_twins), cmocka_unit_test(test_fold_into),
+		cmocka_unit_test(test_make_room),   cmocka_unit_test(test_room_asked_early),
+		cmocka_unit_test(test_room_far),    cmocka_unit_test(test_room_after_fold),
+		cmocka_unit_test(test_fold_twins),  cmocka_unit_test(test_fold_into),
+		cmocka_unit_test(test_generation),  cmocka_unit_test(test_no_entry),
+		cmocka_unit_test(test_slots_taken),
 	};
 
 	if (!can_run())
