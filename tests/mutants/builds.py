@@ -111,6 +111,11 @@ class Build:
                 if not names.isdisjoint(f.read().split(b'\0')):
                     yield path
 
+    @staticmethod
+    def row(path):
+        """Of the table, for the mutants of a file."""
+        return os.path.dirname(path)
+
     def print_more(self, states):
         pass
 

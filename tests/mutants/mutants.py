@@ -262,23 +262,23 @@ def print_live(mutants, states):
             print(f'{m.file}:{m.line}: {states[number]}: {m.label}: {m.source}')
 
 
-def print_table(mutants, states, invalid):
-    """Return: the share of valid mutants that were killed."""
+def print_table(mutants, states, invalid, row):
+    """@row: of a file. Return: the share of valid mutants that were killed."""
     rooms = collections.defaultdict(collections.Counter)
     for number, state in states.items():
-        for room in os.path.dirname(mutants[number].file), 'total':
+        for room in row(mutants[number].file), 'total':
             rooms[room][state] += 1
     for m in invalid:
-        for room in os.path.dirname(m.file), 'total':
+        for room in row(m.file), 'total':
             rooms[room]['invalid'] += 1
 
     def score(of):
         valid = of['killed'] + of['alive'] + of['not reached']
         return 100 * of['killed'] / valid if valid else 100
 
-    print(f'{"room":24}' + ''.join(f'{s:>13}' for s in STATES) + f'{"score":>9}')
+    print(f'{"":40}' + ''.join(f'{s:>13}' for s in STATES) + f'{"score":>9}')
     for room in sorted(rooms, key=lambda r: (r == 'total', r)):
-        print(f'{room:24}' + ''.join(f'{rooms[room][s]:13}' for s in STATES) + f'{score(rooms[room]):8.1f}%')
+        print(f'{room:40}' + ''.join(f'{rooms[room][s]:13}' for s in STATES) + f'{score(rooms[room]):8.1f}%')
     return score(rooms['total'])
 
 
@@ -341,7 +341,7 @@ def main():
         judge(mutants, measure_tests(paths, build, len(mutants), args), equivalent, args, states)
         print_live(mutants, states)
         print(f'tests of {layer}:')
-        score = print_table(mutants, states, invalid)
+        score = print_table(mutants, states, invalid, build.row)
         sys.stdout.flush()
     build.print_more(states)
     stale = not any(files.values()) and check_stale(equivalent, files, mutants)
