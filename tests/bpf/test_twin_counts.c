@@ -344,6 +344,25 @@ static void test_no_tlb(void **state)
 	sampler_close(s);
 }
 
+/* The latency of a cgroup counts only if cgroups are selected: the state may be that of an earlier collector. */
+static void test_left_latency(void **state)
+{
+	struct sampler_opts opts = zen4;
+	struct sampler *s;
+	regs_t regs;
+
+	(void)state;
+	opts.sel.min_lat = 100;
+	s = open_twin(&opts);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		s->state->cpu[cpu].min_lat = 500;
+	load_miss(regs, DRAM, 300);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	load_miss(regs, DRAM, 99);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_LAT);
+	sampler_close(s);
+}
+
 #define LATER_N 5
 
 enum later {
@@ -457,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_ops_of_regs),   cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_every_latency), cmocka_unit_test(test_exposed_later),
 		cmocka_unit_test(test_strata),	      cmocka_unit_test(test_no_tlb),
+		cmocka_unit_test(test_left_latency),
 	};
 
 	if (!can_run())

@@ -380,6 +380,35 @@ static void test_no_entry(void **state)
 	close_twin(s);
 }
 
+/* A cgroup that found no slot asks again under the next selection, not before. */
+static void test_other_stays(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u64 total = 0;
+	__u32 slot;
+
+	(void)state;
+	run_cgroups(s, 100, ROOM_SLOTS, 1, &total);
+	run_cgroups(s, 200, 1, 1, &total);
+	assert_false(has_slot(s, cg(200)));
+	slot = slot_of(s, cg(100));
+	owners[slot].used = IBS_SLOT_FREE;
+	assert_int_equal(bpf_map_delete_elem(sampler_fold_maps(s).slots, &slot), 0);
+	s->state->control.next_slot = slot;
+	/* as on a CPU that has not met the cgroup */
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+		s->state->cpu[cpu].key = 0;
+		memset(s->state->cpu[cpu].cache, 0, sizeof(s->state->cpu[cpu].cache));
+	}
+	run_cgroups(s, 200, 1, 1, &total);
+	assert_false(has_slot(s, cg(200)));
+	select_renew(&s->select);
+	run_cgroups(s, 200, 1, 1, &total);
+	assert_true(has_slot(s, cg(200)));
+	sampler_close(s);
+}
+
 /* A sample looks at 16 slots, and the next one from there on. */
 static void test_slots_taken(void **state)
 {
@@ -418,7 +447,7 @@ int main(void)
 		cmocka_unit_test(test_room_far),    cmocka_unit_test(test_room_after_fold),
 		cmocka_unit_test(test_fold_twins),  cmocka_unit_test(test_fold_into),
 		cmocka_unit_test(test_generation),  cmocka_unit_test(test_no_entry),
-		cmocka_unit_test(test_slots_taken),
+		cmocka_unit_test(test_slots_taken), cmocka_unit_test(test_other_stays),
 	};
 
 	if (!can_run())
