@@ -54,6 +54,11 @@ class BpfBuild(Build):
         words = shlex.split(next(line for line in text.splitlines() if ' -target bpf ' in line))
         return words[words.index('-O2'):words.index('-MMD')]
 
+    @staticmethod
+    def file(path, tree, dropped=()):
+        # of two copies of an offset in the kernel's structures clang makes one before the branches, also where there is none
+        return schemata.File(path, tree, dropped, b'bpf_core_')
+
     def parse(self, obj):
         tree = super().parse(obj)
         for decl in tree['inner']:
@@ -78,7 +83,7 @@ class BpfBuild(Build):
         return p.stderr if p.returncode else ''
 
     def mutate(self, path, obj, tree, first, dropped):
-        text, mutants = schemata.File(path, tree, dropped).mutate(first, schemata.BPF_RUNTIME)
+        text, mutants = self.file(path, tree, dropped).mutate(first, schemata.BPF_RUNTIME)
         with open(os.path.join(self.tree, path), 'wb') as f:
             f.write(text)
         p = subprocess.run([*shlex.split(self.clang), *self.flags(obj), '-w', f'-DBPF_MUTANTS={MOST}', '-fsyntax-only',

@@ -45,6 +45,8 @@ class Build:
     def source(self, obj):
         return self.compile[obj][self.compile[obj].index('-c') + 1]
 
+    file = schemata.File
+
     def parse(self, obj):
         return schemata.parse(self.clang, self.flags(obj), self.source(obj))
 
@@ -60,7 +62,7 @@ class Build:
 
     def mutate(self, path, obj, tree, first, dropped):
         """Compile a file with its mutants but those @dropped. Return: these, and what the compiler says of errors."""
-        text, mutants = schemata.File(path, tree, dropped).mutate(first)
+        text, mutants = self.file(path, tree, dropped).mutate(first)
         return mutants, (self.make_header(path, obj, text) if path.endswith('.h') else self.make_object(obj, text))
 
     def make_object(self, obj, text=None):

@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 
-import schemata
 from bpf import BpfBuild
 from builds import MUTANTS_MAX, Build
 
@@ -54,7 +53,7 @@ def mutate(build, path, first, only):
     tree = build.parse(obj)
     dropped, invalid = set(), []
     if only:
-        every = schemata.File(path, tree).mutate(0)[1]
+        every = build.file(path, tree).mutate(0)[1]
         dropped |= set(every) - set(only(every))
     while True:
         mutants, errors = build.mutate(path, obj, tree, first, dropped)

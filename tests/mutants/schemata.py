@@ -84,10 +84,10 @@ def functions(tree, path):
 
 
 class File:
-    """@tree: clang's, of a file that includes @path, or is it."""
+    """@tree: clang's, of a file that includes @path, or is it. @spared: what contains this has no mutants."""
 
-    def __init__(self, path, tree, dropped=()):
-        self.path, self.dropped = path, dropped
+    def __init__(self, path, tree, dropped=(), spared=None):
+        self.path, self.dropped, self.spared = path, dropped, spared
         with open(path, 'rb') as f:
             self.text = f.read()
         self.lines = self.text.decode().split('\n')
@@ -117,7 +117,7 @@ class File:
             if parent and CONDITIONS.get(parent['kind']) == index and node.get('opcode') not in DECIDES and \
                     kind != 'ParenExpr':
                 variants.append(('negated', b'!(' + self.text[slice(*span)] + b')'))
-            if variants:
+            if variants and not (self.spared and self.spared in self.text[slice(*span)]):
                 self.found.append((*span, variants, statement))
         for i, child in enumerate(node.get('inner', ())):
             self.walk(child, node, i)
