@@ -84,7 +84,7 @@ def functions(tree, path):
 
 
 class File:
-    """@tree: clang's, of a file that includes @path, or is it. @spared: what contains this has no mutants."""
+    """@tree: clang's, of a file that includes @path, or is it. @spared: expressions that contain this have no mutants."""
 
     def __init__(self, path, tree, dropped=(), spared=None):
         self.path, self.dropped, self.spared = path, dropped, spared
@@ -108,6 +108,8 @@ class File:
         if not kind or kind in SKIPPED or (kind == 'VarDecl' and node.get('storageClass') == 'static'):
             return
         span = self.span(node)
+        if span and self.spared and self.spared in self.text[slice(*span)] and not kind.endswith(('Stmt', 'Decl')):
+            return
         if span:
             variants = list(self.variants(node, kind, parent, *span))
             statement = self.is_statement(node, parent, index)
@@ -117,7 +119,7 @@ class File:
             if parent and CONDITIONS.get(parent['kind']) == index and node.get('opcode') not in DECIDES and \
                     kind != 'ParenExpr':
                 variants.append(('negated', b'!(' + self.text[slice(*span)] + b')'))
-            if variants and not (self.spared and self.spared in self.text[slice(*span)]):
+            if variants:
                 self.found.append((*span, variants, statement))
         for i, child in enumerate(node.get('inner', ())):
             self.walk(child, node, i)
