@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 
 #include "bind_to.h"
 #include "filter/filter.h"
+#include "pins/pins.h"
 #include "replay/engine.h"
 #include "twin_model.h"
 
@@ -294,6 +296,57 @@ static void test_fetch_records(void **state)
 		check_fetch_records(i & 1, i & 2);
 }
 
+static __u64 aggregated_after(struct sampler *s, double seconds)
+{
+	struct snapshot snap;
+	struct err err = {};
+	__u64 n;
+
+	usleep(seconds * 1e6);
+	if (sampler_snapshot(s, &snap, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(ledger_residual(&snap.ledger), 0);
+	n = snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+	snapshot_free(&snap);
+	return n;
+}
+
+/* Sampling ends when nobody renews the lease, not before, and goes on when somebody does. */
+static void test_lease(void **state)
+{
+	char bpffs[] = "/run/ibscope-lease-XXXXXX", dir[64];
+	struct sampler_opts opts = random_ops;
+	struct err err = {};
+	struct sampler *s;
+	bool lapsed = false;
+	__u64 n;
+
+	(void)state;
+	assert_non_null(mkdtemp(bpffs));
+	assert_return_code(mount("bpf", bpffs, "bpf", 0, "mode=0700"), errno);
+	snprintf(dir, sizeof(dir), "%s/pins", bpffs);
+	if (pins_open(dir, 0600, &opts.pins, &err))
+		fail_msg("%s", err.text);
+	s = open_twin(&opts);
+	sampler_renew_lease(s, 60, &lapsed);
+	if (sampler_start(s, &err))
+		fail_msg("%s", err.text);
+	n = aggregated_after(s, 1);
+	assert_true(n > 0);
+	assert_true(aggregated_after(s, 0.5) > n);
+	sampler_renew_lease(s, 0.1, &lapsed);
+	assert_false(lapsed);
+	n = aggregated_after(s, 2);
+	assert_int_equal(aggregated_after(s, 0.3), n);
+	sampler_renew_lease(s, 60, &lapsed);
+	assert_true(lapsed);
+	assert_true(aggregated_after(s, 1) > n);
+	sampler_close(s);
+	pins_close(opts.pins);
+	assert_return_code(umount(bpffs), errno);
+	rmdir(bpffs);
+}
+
 /* --- instructions of a task --- */
 
 #define DATA_BYTES (2 * 4096)
@@ -426,7 +479,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),	cmocka_unit_test(test_fetch_counts),
 		cmocka_unit_test(test_records), cmocka_unit_test(test_fetch_records),
-		cmocka_unit_test(test_task),
+		cmocka_unit_test(test_task),	cmocka_unit_test(test_lease),
 	};
 
 	if (!can_run())
