@@ -56,8 +56,9 @@ class BpfBuild(Build):
 
     @staticmethod
     def file(path, tree, dropped=()):
-        # of two copies of an offset in the kernel's structures clang makes one before the branches, also where there is none
-        return schemata.File(path, tree, dropped, b'bpf_core_')
+        # Of two copies of an offset in the kernel's structures clang makes one before the branches, also where there is
+        # none; and offsets in a context must be constant.
+        return schemata.File(path, tree, dropped, rb'bpf_core_|ctx->\w+\[')
 
     def parse(self, obj):
         tree = super().parse(obj)

@@ -84,7 +84,7 @@ def functions(tree, path):
 
 
 class File:
-    """@tree: clang's, of a file that includes @path, or is it. @spared: expressions that contain this have no mutants."""
+    """@tree: clang's, of a file that includes @path, or is it. @spared: a pattern; expressions that contain it have no mutants."""
 
     def __init__(self, path, tree, dropped=(), spared=None):
         self.path, self.dropped, self.spared = path, dropped, spared
@@ -108,7 +108,7 @@ class File:
         if not kind or kind in SKIPPED or (kind == 'VarDecl' and node.get('storageClass') == 'static'):
             return
         span = self.span(node)
-        if span and self.spared and self.spared in self.text[slice(*span)] and not kind.endswith(('Stmt', 'Decl')):
+        if span and self.spared and not kind.endswith(('Stmt', 'Decl')) and re.search(self.spared, self.text[slice(*span)]):
             return
         if span:
             variants = list(self.variants(node, kind, parent, *span))
