@@ -136,7 +136,7 @@ class Build:
         lib = os.path.join(self.out, 'lib.a')
         runtimes = [os.path.join(self.out, name[:-2] + '.o') for name in self.runtimes]
         for name, to in zip(self.runtimes, runtimes):
-            subprocess.run([*shlex.split(self.cc), '-O2', '-fPIE', f'-DMUTANTS_MAX={MUTANTS_MAX}', '-c',
+            subprocess.run([*shlex.split(self.cc), '-O2', '-fPIE', '-D_GNU_SOURCE', f'-DMUTANTS_MAX={MUTANTS_MAX}', '-c',
                             os.path.join(HERE, name), '-o', to], check=True)
         if os.path.exists(lib):
             os.remove(lib)
