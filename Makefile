@@ -17,7 +17,7 @@
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make types-perf   compare the shares of known data types with perf's
-#   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of three rooms; CLI=1 SYSTEM=1
+#   make mutants      do tests fail when the code is wrong? FILES= or ROOM=; without them SAMPLE=60 of six rooms; CLI=1 SYSTEM=1
 #   make inject       let each allocation and system call of each command fail; ONLY=TEXT some commands, MOST=N a few
 #   make coverage     lines and branches that unit, cli and system tests reach, by room; LAYERS=unit,cli some layers
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
