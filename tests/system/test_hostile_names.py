@@ -346,10 +346,10 @@ class HostileNames(unittest.TestCase):
         def why():
             got, out = self.start(IBSCOPE, 'why', '--pin-dir', pins, '--duration', '10s')
             self.check(out, TEXT, 'why')
-            return got == 0 and out
+            return got == 0 and re.search(HOSTILE, out)
         time.sleep(4)
-        # on a busy machine ten seconds may have too few samples
-        self.assertRegex(ibscope.until(why, 180), HOSTILE)
+        # on a busy machine ten seconds may have too few samples, or more of a group whose name needs no escapes
+        ibscope.until(why, 180)
 
     def history(self, *words):
         at = f'127.0.0.1:{ibscope.free_port()}'
