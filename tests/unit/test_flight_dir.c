@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "flight/flight_dir.h"
 #include "tree.h"
 
@@ -103,6 +104,15 @@ static void test_prune(void **unused)
 	flight_dir_prune(root, 9, 50);
 	assert_true(!is_there(B) && is_there(C));
 	flight_dir_prune("/nowhere/at/all", 1, 1);
+	/* an empty file is one */
+	put(B, 0);
+	put(C, 0);
+	flight_dir_prune(root, 1, 10);
+	assert_true(!is_there(B) && is_there(C));
+	put(B, 0);
+	put(C, 10);
+	flight_dir_prune(root, 1, 10);
+	assert_true(!is_there(B) && is_there(C));
 }
 
 static void test_check(void **unused)
@@ -134,10 +144,14 @@ static void test_begin(void **unused)
 	struct flight_file f;
 	struct err err = { "" };
 	char dir[200], found[PATH_MAX];
+	const uint64_t before = clock_ns(CLOCK_REALTIME);
 
 	(void)unused;
+	snprintf(dir, sizeof(dir), "%s/none/new", root);
+	assert_int_equal(flight_dir_begin(dir, &f, &err), -ENOENT);
 	snprintf(dir, sizeof(dir), "%s/new", root);
 	assert_int_equal(flight_dir_begin(dir, &f, &err), 0);
+	assert_true(f.time_ns >= before && f.time_ns <= clock_ns(CLOCK_REALTIME));
 	assert_false(flight_dir_find(dir, 0, ~0ull >> 1, found)); /* until it is complete */
 	assert_int_equal(output_file_end(&f.out, 0, &err), 0);
 	assert_true(flight_dir_find(dir, f.time_ns, f.time_ns, found));
