@@ -243,6 +243,46 @@ static void test_narrow(void **state)
 			assert_in_range(strlen(line), 1, 60);
 }
 
+/* On a terminal, headings are bold, and rows are as many as its lines leave room for: five at least. */
+static void test_terminal(void **state)
+{
+	const struct screen terminal = { .width = 200, .height = 10, .color = true };
+	static struct compare_where rows[7];
+
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		rows[i] = row[0];
+	result.row = rows;
+	result.n_rows = result.n_row_findings = 7;
+	print(&terminal, FORMAT_TEXT, 0);
+	assert_non_null(strstr(printed, "\n\033[1mCAUSE "));
+	assert_non_null(strstr(printed, "SHARE\033[0m\ndram "));
+	/* the last two are 2 x 1.8, beside 0.2 of others */
+	assert_non_null(strstr(printed, "dram more often\nothers    +3.8\n"));
+	assert_non_null(strstr(print(&ascii, FORMAT_TEXT, 0), "dram more often\nothers   +0.20 "));
+}
+
+/* Of two keys, the one that differs is named. */
+static void test_moved_key(void **state)
+{
+	static const char *const a[] = { "shop", "web" }, *const b[] = { "shop", "db" },
+				 *const c[] = { "bank", "web" };
+
+	(void)state;
+	diff.by[0] = LABEL_POD;
+	diff.by[1] = LABEL_COMM;
+	diff.n_by = 2;
+	row[0].name = a;
+	row[1].name = b;
+	row[1].change.change = -.0018;
+	row[1].moved = 0;
+	assert_non_null(strstr(print(&ascii, FORMAT_TEXT, 0),
+			       "\nmoved, not counted: 1.8 from comm db to web\n"));
+	row[1].name = c;
+	assert_non_null(strstr(print(&ascii, FORMAT_TEXT, 0),
+			       "\nmoved, not counted: 1.8 from pod bank to shop\n"));
+}
+
 /* --- JSON --- */
 
 static json_t *json(void)
@@ -403,10 +443,11 @@ static void test_csv(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { R(test_text),  R(test_less),
-					    R(test_top),   R(test_keys),
-					    R(test_moved), R(test_narrow),
-					    R(test_json),  R(test_json_percentile),
+	const struct CMUnitTest tests[] = { R(test_text),     R(test_less),
+					    R(test_top),      R(test_keys),
+					    R(test_moved),    R(test_narrow),
+					    R(test_terminal), R(test_moved_key),
+					    R(test_json),     R(test_json_percentile),
 					    R(test_csv) };
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 

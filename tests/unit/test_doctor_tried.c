@@ -303,13 +303,62 @@ static void test_print(void **state)
 	free(good);
 }
 
+/* Reasons and remedies are null where there are none. */
+static void test_json(void **state)
+{
+	static const struct doctor_result results[] = {
+		{ "a", "One", "first", DOCTOR_OK, "yes", "", "" },
+		{ "b", "Two", "second", DOCTOR_NO, "no", "it is off", "turn it on" },
+	};
+	struct doctor_report *rep = report(2, results);
+	struct err err;
+	char *text;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	rep->can_simulate = true;
+	assert_int_equal(doctor_print_json(rep, f, &err), 0);
+	fclose(f);
+	assert_string_equal(text, "{\n"
+				  "  \"checks\": [\n"
+				  "    {\n"
+				  "      \"id\": \"a\",\n"
+				  "      \"group\": \"One\",\n"
+				  "      \"title\": \"first\",\n"
+				  "      \"status\": \"ok\",\n"
+				  "      \"value\": \"yes\",\n"
+				  "      \"why\": null,\n"
+				  "      \"remedy\": null\n"
+				  "    },\n"
+				  "    {\n"
+				  "      \"id\": \"b\",\n"
+				  "      \"group\": \"Two\",\n"
+				  "      \"title\": \"second\",\n"
+				  "      \"status\": \"no\",\n"
+				  "      \"value\": \"no\",\n"
+				  "      \"why\": \"it is off\",\n"
+				  "      \"remedy\": \"turn it on\"\n"
+				  "    }\n"
+				  "  ],\n"
+				  "  \"can_sample\": false,\n"
+				  "  \"source_available\": {\n"
+				  "    \"ibs\": false,\n"
+				  "    \"sim\": true\n"
+				  "  }\n"
+				  "}\n");
+	free(text);
+	free(rep);
+}
+
 #define R(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		R(test_good),	    R(test_not_tried), R(test_load), R(test_open), R(test_attach),
-		R(test_other_user), R(test_physical),  R(test_core), R(test_sim),  R(test_print),
+		R(test_good),	R(test_not_tried),  R(test_load),     R(test_open),
+		R(test_attach), R(test_other_user), R(test_physical), R(test_core),
+		R(test_sim),	R(test_print),	    R(test_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
