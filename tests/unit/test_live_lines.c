@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Options of live hot lines: which samples are kept, and which selections hide who shares a line. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "live_lines/live_lines.h"
+
+#define SHARING ((__u32)IBS_LINE_FEED_STORES | IBS_SRC_CACHES)
+
+static __u32 feed_of(const char *text)
+{
+	struct err err;
+	__u32 feed;
+
+	if (live_lines_feed(text, &feed, &err))
+		fail_msg("%s", err.text);
+	return feed;
+}
+
+static void bad_feed(const char *text, const char *want)
+{
+	struct err err = { "" };
+	__u32 feed;
+
+	assert_int_equal(live_lines_feed(text, &feed, &err), -EINVAL);
+	err.text[strlen(want)] = 0;
+	assert_string_equal(err.text, want);
+}
+
+/* Stores and caches are needed; dram and walks add to them. */
+static void test_feed(void **state)
+{
+	(void)state;
+	assert_int_equal(feed_of("stores,caches"), SHARING);
+	assert_int_equal(feed_of("caches,stores"), SHARING);
+	assert_int_equal(feed_of("stores,caches,dram"), SHARING | IBS_SRC_MEMORY);
+	assert_int_equal(feed_of("stores,caches,walks"), SHARING | (__u32)IBS_LINE_FEED_WALKS);
+	assert_int_equal(feed_of("walks,dram,caches,stores"),
+			 SHARING | (__u32)IBS_LINE_FEED_WALKS | IBS_SRC_MEMORY);
+	bad_feed("stores", "--feed: invalid list 'stores': sharing cannot be judged without stores "
+			   "and caches; add them");
+	bad_feed("caches", "--feed: invalid list 'caches': sharing cannot be judged without stores "
+			   "and caches; add them");
+	bad_feed("dram,walks", "--feed: invalid list 'dram,walks': sharing cannot be judged");
+	bad_feed("stores,cashes", "--feed: column 8: unknown kind of sample 'cashes'");
+	bad_feed("", "--feed: ");
+}
+
+static void hidden(struct select_options *o, const char *want)
+{
+	struct err err = { "" };
+
+	assert_int_equal(live_lines_check_selection(o, &err), -EINVAL);
+	err.text[strlen(want)] = 0;
+	assert_string_equal(err.text, want);
+}
+
+static void test_selection(void **state)
+{
+	struct select_options none = {}, o = {};
+	struct err err;
+
+	(void)state;
+	assert_int_equal(live_lines_check_selection(&none, &err), 0);
+	o.sel.min_lat = 3;
+	hidden(&o, "--min-lat drops all stores, which have no latency: sharing cannot be judged; "
+		   "`ibscope report --by line --phys` prints the lines of such a selection");
+	o = none;
+	o.sel.max_lat = 3;
+	hidden(&o, "--max-lat drops all stores, which have no latency: sharing cannot be judged");
+	o = none;
+	o.sel.src_mask = 1u << IBS_SRC_DRAM;
+	hidden(&o, "--src without l1, l2 and unknown drops stores: sharing cannot be judged");
+	o.sel.src_mask = 1u << IBS_SRC_L1 | 1u << IBS_SRC_L2 | 1u << IBS_SRC_UNKNOWN;
+	hidden(&o, "--src without l3, near-cache and remote-cache drops hits in other caches");
+	o.sel.src_mask = (1u << IBS_SRC_N) - 1;
+	assert_int_equal(live_lines_check_selection(&o, &err), 0);
+	o.sel.op_mask = 1;
+	hidden(&o, "--op must include load, store and locked: sharing cannot be judged");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_feed),
+		cmocka_unit_test(test_selection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
