@@ -115,6 +115,22 @@ static void test_prune(void **unused)
 	assert_true(!is_there(B) && is_there(C));
 }
 
+/* No recording outlives a newer one, even if it is small enough for the room that the newer one leaves. */
+static void test_prune_is_by_age(void **unused)
+{
+	(void)unused;
+	put(A, 1);
+	put(B, 41);
+	put(C, 10);
+	flight_dir_prune(root, 9, 50);
+	assert_true(!is_there(A) && !is_there(B) && is_there(C));
+	/* what is no recording stays, also when it is older than one that goes */
+	put_dir("/" A "/");
+	put(B, 41);
+	flight_dir_prune(root, 9, 50);
+	assert_true(is_there(A) && !is_there(B) && is_there(C));
+}
+
 static void test_check(void **unused)
 {
 	char dir[200], want[300];
@@ -163,8 +179,8 @@ static void test_begin(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { R(test_find), R(test_prune), R(test_check),
-					    R(test_begin) };
+	const struct CMUnitTest tests[] = { R(test_find), R(test_prune), R(test_prune_is_by_age),
+					    R(test_check), R(test_begin) };
 
 	umask(022);
 	return cmocka_run_group_tests(tests, NULL, NULL);

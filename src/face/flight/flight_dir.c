@@ -100,12 +100,14 @@ void flight_dir_prune(const char *dir, size_t files, uint64_t bytes)
 	    fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	uint64_t sum = 0;
 	size_t kept = 0;
+	bool full = false;
 
-	/* the names begin with the time: the newest is the last */
+	/* the names begin with the time: the newest is the last; all before the first that is too many go */
 	for (int i = n - 1; i >= 0; i--) {
 		int64_t size = size_of(fd, list[i]->d_name);
 
-		if (size >= 0 && kept && (kept >= files || sum + size > bytes))
+		full = full || (size >= 0 && kept && (kept >= files || sum + size > bytes));
+		if (size >= 0 && full)
 			unlinkat(fd, list[i]->d_name, 0);
 		else if (size >= 0)
 			kept++, sum += size;

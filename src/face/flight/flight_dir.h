@@ -34,6 +34,8 @@ bool flight_dir_find(const char *dir, uint64_t from_ns, uint64_t to_ns, char pat
  * flight_dir_prune() - remove the oldest recordings
  * @files, @bytes: keep no more than these, and the newest one in any case
  *
+ * None that stays is older than one that is removed, even if it alone would fit.
+ *
  * Only regular files with names as flight_dir_begin() gives them count and are removed.
  */
 void flight_dir_prune(const char *dir, size_t files, uint64_t bytes);
