@@ -238,6 +238,7 @@ int options_one(const char *name, const char *value, const struct option_set *se
 static int file_line(char *line, const struct option_set *sets, size_t n_sets, struct err *err)
 {
 	char *name = trim(line), *value = strchr(name, '=');
+	const struct option_row *row;
 
 	if (!*name || *name == '#')
 		return 0;
@@ -246,6 +247,9 @@ static int file_line(char *line, const struct option_set *sets, size_t n_sets, s
 		name = trim(name);
 		value = trim(value);
 	}
+	row = options_find(name, sets, n_sets);
+	if (row && row->kind == OPTION_KIND_WORD) /* it would point into the text of the file */
+		return err_set(err, -EINVAL, "'%s' cannot be set in a file", name);
 	return options_one(name, value, sets, n_sets, err);
 }
 

@@ -22,7 +22,7 @@ struct option_row {
 		OPTION_KIND_CHOICE,   /* enum, or unsigned int */
 		OPTION_KIND_TEXT,     /* char[] */
 		OPTION_KIND_PATH,     /* the same, an absolute path */
-		OPTION_KIND_WORD,     /* const char *, which points into argv */
+		OPTION_KIND_WORD,     /* const char *, which points into argv; refused in files */
 	} kind;
 	size_t at, bytes;
 	uint64_t min, max; /* inclusive; choices: max is their number */

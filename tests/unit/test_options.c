@@ -311,7 +311,10 @@ static void test_text_refused(void **unused)
 		"zzzzzz");
 	text_refused("file:3: 'number' needs a value: number = N", "quiet\n\nnumber\n");
 	text_refused("file:1: 'quiet' takes no value", "quiet = 1\n");
-	text_refused("file:1: --word: the value is empty", "word =\n");
+	/* what would point into the text, as that of `config` */
+	text_refused("file:2: 'word' cannot be set in a file", "quiet\nword = x\n");
+	text_refused("file:1: 'word' cannot be set in a file", "word =\n");
+	text_refused("file:1: 'word' cannot be set in a file", "word\n");
 	text_refused("file:1: label: -l: '123456789' has more than 8 characters",
 		     "label=123456789");
 	assert_int_equal(text_of(&t, &err, "zzzzzz\nlist = a\n"), -EINVAL);
