@@ -175,6 +175,9 @@ $(O)/page_hashes.h: $(O)/html_report.js $(page)/style.css $(O)/web_page.js $(O)/
 $(O)/src/face/html/html_write.o: $(O)/page_hashes.h src/face/html/page/report.html
 $(O)/src/face/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 
+# Reads its own types, which sanitized builds otherwise leave out.
+$(O)/tests/unit/test_data_types.o: override CFLAGS += -g2
+
 # Loops over whole columns benefit from vectorization.
 $(O)/src/data/recording/recording_columns.o: override CFLAGS += -O3
 
