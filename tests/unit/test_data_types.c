@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -76,14 +77,15 @@ volatile const long types_long = 3;
 
 /* Labels of instructions. */
 #define LABEL(name) "\n.globl types_at_" #name "\ntypes_at_" #name ": "
-#define LABELS(X)                                                                               \
-	X(member)                                                                               \
-	X(chain)                                                                                \
-	X(element)                                                                              \
-	X(global) X(stack) X(untyped) X(number) X(outside) X(thread) X(strange) X(nop) X(push)  \
-		X(copy) X(lea) X(add) X(load) X(join) X(differ) X(kept) X(lost) X(returned)     \
-			X(indexed) X(jumped) X(scalar) X(inner) X(first) X(byte) X(overwritten) \
-				X(loop) X(stride) X(uneven)
+#define LABELS(X)                                                                              \
+	X(member)                                                                              \
+	X(chain)                                                                               \
+	X(element)                                                                             \
+	X(global)                                                                              \
+	X(stack) X(untyped) X(number) X(outside) X(thread) X(strange) X(nop) X(push) X(copy)   \
+		X(lea) X(add) X(load) X(join) X(differ) X(kept) X(lost) X(returned) X(indexed) \
+			X(jumped) X(scalar) X(inner) X(first) X(byte) X(overwritten) X(loop)   \
+				X(stride) X(uneven)
 #define DECLARE(name) extern const char types_at_##name[];
 LABELS(DECLARE)
 
@@ -311,13 +313,15 @@ static int set_up(void **state)
 		.find_debuginfo = dwfl_standard_find_debuginfo,
 		.section_address = dwfl_offline_section_address,
 	};
+	char path[4096] = "";
 	Dwfl_Module *module;
 	GElf_Addr bias;
 
 	(void)state;
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	dl_iterate_phdr(first_object, &load_address);
 	dwfl = dwfl_begin(&callbacks);
-	module = dwfl_report_offline(dwfl, "", "/proc/self/exe", -1);
+	module = dwfl_report_offline(dwfl, "", path, -1);
 	assert_non_null(module);
 	assert_int_equal(dwfl_report_end(dwfl, NULL, NULL), 0);
 	assert_non_null(dwfl_module_getelf(module, &bias));
