@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -86,6 +87,91 @@ static void test_names(void **state)
 	assert_false(has(&f, sizeof(f)));
 }
 
+/* What is not an object file of this machine has no probes; nor has a table that is not there. */
+static void test_headers(void **state)
+{
+	struct file f;
+
+	(void)state;
+	make();
+	f = good;
+	f.head.e_ident[EI_MAG3] = 'G';
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.head.e_machine = EM_AARCH64;
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.head.e_shentsize++;
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.head.e_shnum = 1; /* not that of the notes */
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.head.e_shoff += sizeof(Elf64_Shdr);
+	f.head.e_shnum = 1; /* that alone */
+	assert_true(has(&f, sizeof(f)));
+	/* sections that are too large to be read, or not all there */
+	f = good;
+	f.sections[1].sh_size++;
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.sections[1].sh_size--;
+	assert_false(has(&f, sizeof(f)));
+	assert_false(probes_has(-1));
+}
+
+#define SECTION_MAX (1u << 20)
+
+/* A section of at most 1 MiB is read. */
+static void test_section_size(void **state)
+{
+	char *large = calloc(1, sizeof(good) + SECTION_MAX);
+
+	(void)state;
+	assert_non_null(large);
+	make();
+	good.sections[1].sh_size = SECTION_MAX;
+	memcpy(large, &good, sizeof(good));
+	assert_true(has((struct file *)large, sizeof(good) + SECTION_MAX));
+	good.sections[1].sh_size++;
+	memcpy(large, &good, sizeof(good));
+	assert_false(has((struct file *)large, sizeof(good) + SECTION_MAX));
+	free(large);
+}
+
+/* Notes before the one that is looked for, which end at a multiple of four. */
+static void test_padding(void **state)
+{
+	struct file f;
+
+	(void)state;
+	make();
+	for (unsigned int n = 5; n <= 8; n++) {
+		f = good;
+		f.other.n_descsz = n;
+		assert_true(has(&f, sizeof(f)));
+	}
+	f = good;
+	f.other.n_descsz = 4; /* what follows is no note */
+	assert_false(has(&f, sizeof(f)));
+	f = good;
+	f.other.n_descsz = 9;
+	assert_false(has(&f, sizeof(f)));
+	for (unsigned int n = 1; n <= 4; n++) {
+		f = good;
+		f.other.n_namesz = n;
+		assert_true(has(&f, sizeof(f)));
+	}
+	f = good;
+	f.other.n_namesz = 0;
+	f.other.n_descsz = 12;
+	assert_true(has(&f, sizeof(f)));
+	/* the name of the note itself */
+	f = good;
+	f.note.n_namesz = 7;
+	assert_false(has(&f, sizeof(f)));
+}
+
 /* Of any length, and with any byte of the tables or notes at its limits: no access out of bounds, and an end. */
 static void test_damage(void **state)
 {
@@ -111,7 +197,8 @@ static void test_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),	     cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_section_size), cmocka_unit_test(test_padding),
 		cmocka_unit_test(test_damage),
 	};
 
