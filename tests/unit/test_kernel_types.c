@@ -52,6 +52,38 @@ static void add_item(struct btf *b, int i32, int u64, int u16, int u8)
 	assert_int_equal(btf__add_field(b, "count", count, 64 * 8, 0), 0);
 }
 
+/*
+ * struct more { where_t where;                                     0, a const struct pos
+ *               u16 marks[4];                                      8
+ *               union { u64 a, b, c; } any;                        16
+ *               union { struct { u64 v; }; struct { u64 w; }; } either;  24
+ *               struct pos *link; };                               32
+ */
+static void add_more(struct btf *b, int pos, int u64, int u16)
+{
+	const int where = btf__add_typedef(b, "where_t", btf__add_const(b, pos)),
+		  marks = btf__add_array(b, u16, u16, 4), link = btf__add_ptr(b, pos);
+	const int any = btf__add_union(b, NULL, 8);
+	int one, two, either;
+
+	btf__add_field(b, "a", u64, 0, 0);
+	btf__add_field(b, "b", u64, 0, 0);
+	btf__add_field(b, "c", u64, 0, 0);
+	one = btf__add_struct(b, NULL, 8);
+	btf__add_field(b, "v", u64, 0, 0);
+	two = btf__add_struct(b, NULL, 8);
+	btf__add_field(b, "w", u64, 0, 0);
+	either = btf__add_union(b, NULL, 8);
+	btf__add_field(b, NULL, one, 0, 0);
+	btf__add_field(b, NULL, two, 0, 0);
+	btf__add_struct(b, "more", 40);
+	btf__add_field(b, "where", where, 0, 0);
+	btf__add_field(b, "marks", marks, 8 * 8, 0);
+	btf__add_field(b, "any", any, 16 * 8, 0);
+	btf__add_field(b, "either", either, 24 * 8, 0);
+	assert_int_equal(btf__add_field(b, "link", link, 32 * 8, 0), 0);
+}
+
 /* Structs with one member each. */
 static void add_struct(struct btf *b, const char *name, unsigned int bytes, int u64)
 {
@@ -66,13 +98,15 @@ static int set_up(void **state)
 	const void *raw;
 	char path[128];
 	__u32 size;
-	int u64, i32;
+	int u64, u16, i32;
 	FILE *f;
 
 	new_root(state);
 	i32 = btf__add_int(b, "int", 4, BTF_INT_SIGNED);
 	u64 = btf__add_int(b, "u64", 8, 0);
-	add_item(b, i32, u64, btf__add_int(b, "u16", 2, 0), btf__add_int(b, "u8", 1, 0));
+	u16 = btf__add_int(b, "u16", 2, 0);
+	add_item(b, i32, u64, u16, btf__add_int(b, "u8", 1, 0));
+	add_more(b, btf__find_by_name_kind(b, "pos", BTF_KIND_STRUCT), u64, u16);
 	add_struct(b, "twice", 8, u64);
 	add_struct(b, "twice", 8, u64);
 	add_struct(b, "sizes", 8, u64);
@@ -140,6 +174,47 @@ static void test_ambiguous(void **state)
 	is(68, 4, "[padding]", 0, 0);
 }
 
+static void list(const char *path, __u64 offset, __u64 size, void *arg)
+{
+	char *text = arg;
+
+	sprintf(text + strlen(text), "%s %llu %llu\n", path, offset, size);
+}
+
+static void more(__u64 offset, unsigned int size, const char *field, __u64 begin, __u64 bytes)
+{
+	assert_true(kernel_types_field(k, "more", 40, offset, size, &got));
+	assert_string_equal(got.type, "struct more");
+	assert_string_equal(got.field, field);
+	assert_int_equal(got.field_offset, begin);
+	assert_int_equal(got.field_size, bytes);
+}
+
+/* A struct by another name, arrays of numbers, members without a name, and pointers. */
+static void test_more(void **state)
+{
+	char text[1024] = "";
+
+	(void)state;
+	more(0, 4, "where.x", 0, 4);
+	more(4, 4, "where.y", 4, 4);
+	more(8, 2, "marks[]", 8, 2);
+	more(12, 2, "marks[]", 8, 2);
+	more(16, 8, "any.a|b|c", 0, 0);
+	more(24, 8, "either.[unnamed]|[unnamed]", 0, 0);
+	more(32, 8, "link", 32, 8);
+	assert_true(kernel_types_layout(k, "struct more", list, text));
+	assert_string_equal(text, "where.x 0 4\n"
+				  "where.y 4 4\n"
+				  "marks[] 8 2\n"
+				  "any.a 16 8\n"
+				  "any.b 16 8\n"
+				  "any.c 16 8\n"
+				  "either.v 24 8\n"
+				  "either.w 24 8\n"
+				  "link 32 8\n");
+}
+
 /* Exactly one struct must have the name of the cache and the size of its objects. */
 static void test_caches(void **state)
 {
@@ -182,11 +257,10 @@ static void test_not_longer(void **state)
 	assert_false(kernel_types_field(k, "task_struct", 31, 0, 8, &got));
 }
 
-static void list(const char *path, __u64 offset, __u64 size, void *arg)
+static void test_as_long(void **state)
 {
-	char *text = arg;
-
-	sprintf(text + strlen(text), "%s %llu %llu\n", path, offset, size);
+	(void)state;
+	assert_true(kernel_types_field(k, "task_struct", 32, 0, 8, &got));
 }
 
 static void test_layout(void **state)
@@ -241,8 +315,9 @@ static void test_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_field),	    T(test_ambiguous), T(test_caches), T(test_longer),
-		T(test_not_longer), T(test_layout),    T(test_open),
+		T(test_field),	 T(test_ambiguous), T(test_more),
+		T(test_caches),	 T(test_longer),    T(test_not_longer),
+		T(test_as_long), T(test_layout),    T(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
