@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void test_messages(void **state)
 {
 	struct stat sent, got;
 	char text[16] = "";
-	int s[2], fd, file = open("/dev/null", O_RDONLY);
+	int s[2], fd, file = memfd_create("sent", MFD_CLOEXEC);
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), 0);
@@ -95,7 +96,8 @@ static void test_messages(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(fstat(file, &sent), 0);
 	assert_int_equal(fstat(fd, &got), 0);
-	assert_int_equal(sent.st_rdev, got.st_rdev);
+	assert_int_equal(sent.st_dev, got.st_dev);
+	assert_int_equal(sent.st_ino, got.st_ino);
 	close(fd);
 	close(file);
 	close(s[1]);
