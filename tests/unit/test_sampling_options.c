@@ -251,6 +251,9 @@ static void test_choices(void **state)
 	assert_int_equal(PARSE("--source", "auto", "--sim-ops", "contended"), 0);
 	assert_int_equal(o.source, SOURCE_AUTO);
 	assert_int_equal(o.sampler.sim_ops, SAMPLER_SIM_CONTENDED);
+	assert_int_equal(PARSE("--plan", "hw,driver"), 0);
+	assert_int_equal(o.stages, 1U << PLAN_HARDWARE | 1U << PLAN_DRIVER);
+	assert_true(PARSE("--plan", "none") < 0);
 	assert_string_equal(strata_option_name(STRATA_OFF), "off");
 	assert_string_equal(strata_option_name(STRATA_AUTO), "auto");
 	assert_string_equal(strata_option_name(STRATA_ON), "on");
@@ -323,6 +326,10 @@ static void test_selection(void **state)
 	assert_int_equal(sampling_check(&o, &err), -EINVAL);
 	assert_string_equal(err.text, "--op: samples of ibs_fetch do not have that; use --filter "
 				      "'fetch == ..'");
+	o.select.sel.op_mask = 0;
+	o.select.sel.max_lat = 4;
+	assert_int_equal(sampling_check(&o, &err), -EINVAL);
+	assert_string_equal(err.text, "--min-lat 5 is above --max-lat 4");
 }
 
 /* The command is cut off before options are parsed. */
