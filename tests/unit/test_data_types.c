@@ -77,17 +77,13 @@ volatile const long types_long = 3;
 
 /* Labels of instructions. */
 #define LABEL(name) "\n.globl types_at_" #name "\ntypes_at_" #name ": "
-#define LABELS(X)                                                                              \
-	X(member)                                                                              \
-	X(chain)                                                                               \
-	X(element)                                                                             \
-	X(global)                                                                              \
-	X(stack) X(untyped) X(number) X(outside) X(thread) X(strange) X(nop) X(push) X(copy)   \
-		X(lea) X(add) X(load) X(join) X(differ) X(kept) X(lost) X(returned) X(indexed) \
-			X(jumped) X(scalar) X(inner) X(first) X(byte) X(overwritten) X(loop)   \
-				X(stride) X(uneven)
-#define DECLARE(name) extern const char types_at_##name[];
-LABELS(DECLARE)
+extern const char types_at_member[], types_at_chain[], types_at_element[], types_at_global[],
+	types_at_stack[], types_at_untyped[], types_at_number[], types_at_outside[],
+	types_at_thread[], types_at_strange[], types_at_nop[], types_at_push[], types_at_copy[],
+	types_at_lea[], types_at_add[], types_at_load[], types_at_join[], types_at_differ[],
+	types_at_kept[], types_at_lost[], types_at_returned[], types_at_indexed[],
+	types_at_jumped[], types_at_scalar[], types_at_inner[], types_at_first[], types_at_byte[],
+	types_at_overwritten[], types_at_loop[], types_at_stride[], types_at_uneven[];
 
 #define CODE __attribute__((noinline, used, no_sanitize("address", "undefined")))
 
