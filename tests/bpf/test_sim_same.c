@@ -100,6 +100,8 @@ static void check_same(const struct snapshot *is, const struct snapshot *want)
 {
 	assert_int_equal(is->n_groups, want->n_groups);
 	for (size_t g = 0; g < is->n_groups; g++) {
+		assert_memory_equal(&is->groups[g].key, &want->groups[g].key,
+				    sizeof(is->groups[g].key));
 		assert_int_equal(is->groups[g].n_series, want->groups[g].n_series);
 		for (size_t i = 0; i < is->groups[g].n_series; i++) {
 			const struct series *a = &is->groups[g].series[i],

@@ -14,6 +14,7 @@
 
 #include <bpf/bpf.h>
 
+#include "bind_to.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "twin_run.h"
@@ -352,6 +353,34 @@ static void test_generation(void **state)
 	close_twin(s);
 }
 
+/* A CPU looks up a cgroup that it has met when the selection changes, not for each sample. */
+static void test_looked_up_once(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	const int cgroups = sampler_fold_maps(s).cgroups;
+	const __u64 id = cg(100);
+	struct ibs_cgroup known;
+	__u64 total = 0;
+	cpu_set_t all;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	bind_to(sched_getcpu());
+	run_cgroups(s, 100, 1, 1, &total);
+	run_cgroups(s, 101, 1, 1, &total);
+	/* a look-up would make the entry again */
+	assert_int_equal(bpf_map_delete_elem(cgroups, &id), 0);
+	run_cgroups(s, 100, 1, 2, &total);
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &known), -ENOENT);
+	assert_int_equal(samples_of(s, id), 3);
+	assert_int_equal(slots_used(s), 2);
+	select_renew(&s->select);
+	run_cgroups(s, 100, 1, 1, &total);
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &known), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	sampler_close(s);
+}
+
 /*
  * No cgroup can be added: its samples are counted as `other`, and it takes no slot. The next sample tries
  * again.
@@ -443,11 +472,12 @@ static int rooms_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_make_room),   cmocka_unit_test(test_room_asked_early),
-		cmocka_unit_test(test_room_far),    cmocka_unit_test(test_room_after_fold),
-		cmocka_unit_test(test_fold_twins),  cmocka_unit_test(test_fold_into),
-		cmocka_unit_test(test_generation),  cmocka_unit_test(test_no_entry),
-		cmocka_unit_test(test_slots_taken), cmocka_unit_test(test_other_stays),
+		cmocka_unit_test(test_make_room),      cmocka_unit_test(test_room_asked_early),
+		cmocka_unit_test(test_room_far),       cmocka_unit_test(test_room_after_fold),
+		cmocka_unit_test(test_fold_twins),     cmocka_unit_test(test_fold_into),
+		cmocka_unit_test(test_generation),     cmocka_unit_test(test_no_entry),
+		cmocka_unit_test(test_slots_taken),    cmocka_unit_test(test_other_stays),
+		cmocka_unit_test(test_looked_up_once),
 	};
 
 	if (!can_run())
