@@ -47,14 +47,14 @@ static void forget_ids(struct ibs_lines *t, __u64 *cgroup_id)
 	}
 }
 
-static void compare(bool weigh, bool probe, __u32 feed)
+static void compare(bool weigh, bool probe, __u32 feed, __u32 caps)
 {
 	const __u32 bytes = IBS_LINES_BYTES(SETS), me = getpid();
 	struct ibs_lines *is = malloc(bytes), *want = malloc(bytes);
 	const struct selection everything = {};
 	const struct task task = { .pid_tgid = (__u64)me << 32 | me, .cgroup_id = 1 };
 	struct sampler_opts opts = zen4;
-	struct engine_opts eo = { .ibs.caps = ZEN4_CAPS,
+	struct engine_opts eo = { .ibs.caps = caps,
 				  .sel = &everything,
 				  .count_ops = weigh,
 				  .line_sets = SETS,
@@ -65,6 +65,7 @@ static void compare(bool weigh, bool probe, __u32 feed)
 	struct err err = {};
 
 	opts.by = 0;
+	opts.ibs.caps = caps;
 	opts.count_ops = weigh;
 	opts.probe_read = probe;
 	opts.line_sets = eo.line_sets;
@@ -114,9 +115,12 @@ static void compare(bool weigh, bool probe, __u32 feed)
 static void test_same(void **state)
 {
 	(void)state;
-	compare(false, false, IBS_LINE_FEED_SHARING | IBS_LINE_FEED_WALKS);
-	compare(true, false, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY);
-	compare(true, true, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY | IBS_LINE_FEED_WALKS);
+	compare(false, false, IBS_LINE_FEED_SHARING | IBS_LINE_FEED_WALKS, ZEN4_CAPS);
+	compare(true, false, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY, ZEN4_CAPS);
+	compare(true, true, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY | IBS_LINE_FEED_WALKS,
+		ZEN4_CAPS);
+	/* before Zen 4, a modified line is one of the node */
+	compare(false, false, IBS_LINE_FEED_SHARING | IBS_LINE_FEED_WALKS, IBS_CAPS_DEFAULT);
 }
 
 /* Without hot lines there are no tables, and no instruction is left of them. */

@@ -135,6 +135,8 @@ static void compare_counts(const struct sampler_opts *opts)
 	const struct engine_opts eo = { .ibs = opts->ibs,
 					.metric = opts->metric,
 					.by = opts->by,
+					.memory = opts->memory,
+					.n_memory = opts->n_memory,
 					.max_groups = opts->max_groups,
 					.sel = &opts->sel,
 					.period = opts->attr.sample_period,
@@ -204,6 +206,42 @@ static void test_fetch_counts(void **state)
 		}
 	}
 	filter_free(&filter);
+}
+
+/* What a filter tells of a fetch, and the node of its memory. */
+static void test_fetch_filters(void **state)
+{
+	static const char *const texts[] = {
+		"fetch != l3 && fetch != l2-miss",
+		"itlb != walk-4k && itlb != l2",
+		"page_size == 4k",
+	};
+	static const struct memory_range memory[] = {
+		{ 0x100000000, 0x100400000, 3 },
+		{ 0x100400000, 0x100800000, 1 },
+	};
+	static const __u32 caps[] = { IBS_CAPS_DEFAULT, ZEN4_CAPS };
+	struct sampler_opts opts = random_ops;
+
+	(void)state;
+	opts.metric = IBS_METRIC_FETCH_LAT;
+	opts.by = IBS_BY_MEM_NODE;
+	opts.memory = memory;
+	opts.n_memory = sizeof(memory) / sizeof(*memory);
+	for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(*texts); i++) {
+		const struct filter_part part = { .text = texts[i / 2],
+						  .outcome = IBS_OUTCOME_FILTERED_EXPR,
+						  .fetch = true };
+		struct filter filter = {};
+		struct err err = {};
+
+		if (filter_compile(&part, 1, &filter, &err))
+			fail_msg("%s", err.text);
+		opts.ibs.caps = caps[i % 2] | IBS_CAPS_FETCHCTLEXTD;
+		opts.sel.filter = &filter.prog;
+		compare_counts(&opts);
+		filter_free(&filter);
+	}
 }
 
 static struct got *records_of(const struct sampler_opts *opts, struct snapshot *snap)
@@ -479,9 +517,10 @@ static void test_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),	cmocka_unit_test(test_fetch_counts),
-		cmocka_unit_test(test_records), cmocka_unit_test(test_fetch_records),
-		cmocka_unit_test(test_task),	cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_counts),	      cmocka_unit_test(test_fetch_counts),
+		cmocka_unit_test(test_records),	      cmocka_unit_test(test_fetch_records),
+		cmocka_unit_test(test_task),	      cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_fetch_filters),
 	};
 
 	if (!can_run())
