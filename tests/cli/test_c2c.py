@@ -469,7 +469,7 @@ class C2c(unittest.TestCase):
 
     @unittest.skipUnless(OK, f'no BPF here: {WHY}')
     def test_live(self):
-        sim = ('--source', 'sim', '-F', '5000')
+        sim = ('--source', 'sim', '-F', '5000', *ibscope.NOT_DEAR)
         text, at = self.c2c('--live', '--json', *sim, '0.5', '2').stdout, 0
         for _ in range(2):
             j, at = json.JSONDecoder().raw_decode(text, at)
@@ -492,7 +492,7 @@ class C2c(unittest.TestCase):
     @unittest.skipUnless(OK, f'no BPF here: {WHY}')
     def test_live_line(self):
         """A line of the live tables: what they know of its slots, and nothing else."""
-        hot = ('--live', '--line', '0x100000008', '--source', 'sim', '--sim-ops', 'random', '-F', '5000')
+        hot = ('--live', '--line', '0x100000008', '--source', 'sim', '--sim-ops', 'random', '-F', '5000', *ibscope.NOT_DEAR)
         for _ in range(5):      # a busy host may leave no samples
             text = self.c2c(*hot, '--json', '1', '2').stdout
             first, at = json.JSONDecoder().raw_decode(text)
