@@ -75,7 +75,7 @@ static __u64 dram_of(unsigned int slice)
 
 static bool has_l3(unsigned int slice)
 {
-	return slice % 2 == 0 && slice % 4 == 0 && slice < 40;
+	return slice % 4 == 0 && slice < 40;
 }
 
 static void build(struct snapshot *out)
