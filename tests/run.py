@@ -4,7 +4,7 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-Most of them run beside others; how many of them sample at once depends on the number of CPUs (run_jobs()). One that
+Most of them run beside others, of which no more sample than there are CPUs until all that do not sample have ended. One that
 fails has failed; a second run alone only prints a hint, `# NAME passes alone` or `# NAME fails alone too`.
 They begin in a random order, which SEED=N in the environment repeats.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
@@ -42,8 +42,8 @@ LONG = ('test_compare', 'test_container_names', 'test_containers.py', 'test_cont
         'test_schemas_live.py', 'test_serve.py', 'test_sim.py', 'test_top.py', 'test_top_command.py', 'test_why.py')
 # System tests that sample little, and measure nothing: they run beside those that do.
 OFFLINE = ('test_hostile_names.py', 'test_html.py', 'test_packaging.py', 'test_monitoring.py', 'test_mpi.py', 'test_addresses.py')
-CMOCKA_S, MODULE_S = 1200, 1800  # time limits of one program, one module
-NICE = 5        # of those that do not sample, beside those that do: of their sessions, as a scheduler with autogroups ignores that of threads
+CMOCKA_S, MODULE_S = 600, 1800  # time limits of one program, one module
+NICE = 10       # of those that do not sample, beside those that do
 HINTS = 3       # more failures than that are not repeated
 STRICT = os.environ.get('CI') == 'true'
 
@@ -97,22 +97,13 @@ def private():
     return PRIVATE if os.geteuid() == 0 and not p.returncode else []
 
 
-def be_nice(sid, nice):
-    try:
-        with open(f'/proc/{sid}/autogroup', 'w') as f:
-            f.write(str(nice))
-    except OSError:     # no such scheduler, or the session has ended
-        pass
-
-
-def run_limited(command, seconds, env=None, nice=0):
+def run_limited(command, seconds, env=None):
     """As subprocess.run() with what was printed, without what the command left running; after that time all is
     killed, and the output says so."""
     # files, as a pipe ends only when nobody has it any more
     with tempfile.TemporaryFile('w+', errors='replace') as out, tempfile.TemporaryFile('w+', errors='replace') as err:
         p = subprocess.Popen([*PRIVATE, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True)
         running.add(p.pid)
-        be_nice(p.pid, nice)
         try:
             p.wait(seconds)
             late = ''
@@ -139,8 +130,8 @@ CMOCKA_ENV = dict(CMOCKA_MESSAGE_OUTPUT='TAP', ASAN_OPTIONS='detect_leaks=1:quar
                   UBSAN_OPTIONS='print_stacktrace=1')
 
 
-def start_cmocka(path, nice):
-    return run_limited([path], CMOCKA_S, {**os.environ, **CMOCKA_ENV}, nice)
+def start_cmocka(path):
+    return run_limited([path], CMOCKA_S, {**os.environ, **CMOCKA_ENV})
 
 
 def judge_cmocka(path, p):
@@ -177,9 +168,9 @@ def judge_cmocka(path, p):
     return tally
 
 
-def start_corpus(path, nice):
+def start_corpus(path):
     """A fuzz target, on the inputs that `make check` has for it."""
-    return run_limited([path, *inputs_of(path)], CMOCKA_S, nice=nice)
+    return run_limited([path, *inputs_of(path)], CMOCKA_S)
 
 
 def inputs_of(path):
@@ -239,9 +230,9 @@ def run_module(path):
     return tally
 
 
-def start_module(args, path, nice):
+def start_module(args, path):
     return run_limited([sys.executable, os.path.join(HERE, 'run.py'), '--build', args.build, '--san', args.san,
-                        '--module', path], MODULE_S, nice=nice)
+                        '--module', path], MODULE_S)
 
 
 def judge_module(path, p):
@@ -279,8 +270,8 @@ def list_jobs(args, seed):
             ('system', 'system/test_*.c', start_cmocka, judge_cmocka), ('unit', 'unit/test_*.c', start_cmocka, judge_cmocka),
             ('bpf', 'bpf/test_*.c', start_cmocka, judge_cmocka),
             ('fuzz', 'fuzz/fuzz_*.c', start_corpus, lambda path, p: judge_corpus(path, inputs_of(path), p)),
-            ('cli', 'cli/test_*.py', lambda path, nice: start_module(args, path, nice), judge_module),
-            ('system', 'system/test_*.py', lambda path, nice: start_module(args, path, nice), judge_module)):
+            ('cli', 'cli/test_*.py', lambda path: start_module(args, path), judge_module),
+            ('system', 'system/test_*.py', lambda path: start_module(args, path), judge_module)):
         for path in sorted(glob.glob(pattern, root_dir=HERE)):
             path = os.path.join(HERE, path) if path.endswith('.py') else os.path.join(args.san, 'tests', path[:-2])
             jobs.append(Job(layer, path, start, judge))
@@ -308,18 +299,18 @@ def run_jobs(jobs, layers):
         """Run the next of them, which other threads take from, too, until there is none."""
         os.nice(nice)   # of this thread, in Linux, and of the processes that it starts
         for job in jobs:
-            p = job.start(job.path, nice)
+            p = job.start(job.path)
             with said:
                 tallies[job] = job.judge(job.path, p)
                 sys.stdout.flush()
     with timed('what runs alone'):
         work(alone)
     # The simulated source takes up to 10,000 interrupts of a timer a second and CPU in each module. On a virtual machine
-    # one costs up to 50 us, and many modules leave no CPU for anything else. They wait more than they compute, though
-    # (0.45 s of CPU time a second): one more than there are CPUs run beside those that compute, and two more after these.
+    # one costs up to 50 us, and five modules leave no CPU for anything else. They wait more than they compute, though
+    # (0.45 s of CPU time a second): as many as there are CPUs run beside those that compute, and one more after these.
     cpus, to_sample, rest = os.cpu_count(), iter(sampling), iter(others)
-    with timed('what runs beside others'), concurrent.futures.ThreadPoolExecutor(cpus + 2) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
-        began = [samplers.submit(work, to_sample) for _ in range(cpus + 1)]
+    with timed('what runs beside others'), concurrent.futures.ThreadPoolExecutor(cpus + 1) as samplers, concurrent.futures.ThreadPoolExecutor(cpus) as beside:
+        began = [samplers.submit(work, to_sample) for _ in range(cpus)]
         for worker in [beside.submit(work, rest, NICE) for _ in range(cpus)]:
             worker.result()
         began.append(samplers.submit(work, to_sample))
@@ -330,7 +321,7 @@ def run_jobs(jobs, layers):
     failed = [job for job in sampling + others if tallies[job].failed]
     for job in failed if len(failed) <= HINTS else []:
         with contextlib.redirect_stdout(io.StringIO()):     # its first run has said what fails
-            again = job.judge(job.path, job.start(job.path, 0)).failed
+            again = job.judge(job.path, job.start(job.path)).failed
         print(f'# {job.name} {"fails alone too" if again else "passes alone"}', flush=True)
 
 
