@@ -38,7 +38,6 @@ class BpfBuild(Build):
         shutil.copy('Makefile', self.tree)
         self.sources = {os.path.join(self.build, path[:-2] + '.o'): path for path in glob.glob('tests/bpf/*.bpf.c')}
         self.sources |= {self.object_of(path): path for path in glob.glob('bpf/*.bpf.c')}
-        self.todo = []
 
     def object_of(self, path):
         return os.path.join(self.build, os.path.basename(path)[:-2] + '.o')
