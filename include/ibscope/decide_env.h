@@ -97,7 +97,10 @@ typedef const volatile struct ibs_config core_cfg;
  * and in BPF does not need it: declare its parameter as core_arg_t and pass core_arg(core).
  */
 #ifdef __bpf__
-/* Weak: else clang sees that the argument is not used, and leaves in its register what is there, which the verifier refuses if it is a pointer. */
+/*
+ * Weak: otherwise clang sees that the argument is not used and does not set its register. The verifier refuses the
+ * program if a pointer is there.
+ */
 #define IBS_GLOBAL_FUNC __weak __noinline
 #ifndef core_arg
 #error "decide.h needs core_arg_t and core_arg"

@@ -155,7 +155,7 @@ static void test_freedom(void **unused)
 	compare_free(c);
 }
 
-/* As many blocks as there are, singly or in runs of neighbours, of which the last one goes on with the first. */
+/* Each draw has as many blocks as the data: single blocks, or runs of neighbours, where the first block follows the last. */
 static void test_draw(void **unused)
 {
 	struct compare *c = blocks_of(48, 13);

@@ -283,7 +283,7 @@ static __u64 *fill_pairs(const struct layout *l)
 	return all;
 }
 
-/* No pair is left out, and what has no words is no series, whatever is in other words. */
+/* Every pair is counted. A pair without words is not a series, whatever the other words contain. */
 static void check_pairs(const struct group *g, const struct layout *l)
 {
 	unsigned int n = 0;

@@ -177,7 +177,7 @@ static void test_slices_in_a_row(void **state)
 	add_sample(STRATUM_FULL, true, 20);
 	add_sample(STRATUM_FULL, true, 31);
 	end(&snap);
-	/* a tag of either period stands for 100 ops, and nothing was tagged in the other stratum */
+	/* a tag of either period represents 100 ops, and nothing was tagged in the other stratum */
 	has_ops(&snap, IBS_SRC_DRAM, (float[]){ 100, 200, 100 }, 3);
 	assert_int_equal(snap.strata->period[STRATUM_FULL], 32);
 	assert_int_equal(snap.strata->period[STRATUM_MISS], 0);

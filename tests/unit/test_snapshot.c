@@ -575,7 +575,7 @@ static void test_group_exact(void **state)
 	group_free(&g);
 }
 
-/* 25 ops in 10 tags: each sample of an unknown period stands for 2.5 ops. Ops that were counted are kept. */
+/* 25 ops in 10 tags: each sample of an unknown period represents 2.5 ops. Ops that were counted are kept. */
 static void test_tags(void **state)
 {
 	const struct pmu_state tags = { .tags_known = true, .tag_n = 10, .tag_ops = 25 };
