@@ -104,7 +104,7 @@ class Serve(unittest.TestCase):
 
     def test_strata(self):
         """By turns, in the same counters; killed in a slice, whose samples are in the ledger of its stratum all the same."""
-        c = self.collector('--strata', 'on', '--max-overhead', 'off', '--by', 'src')
+        c = self.collector('--strata', 'on', '--max-overhead', 'off', '--max-bpf-time', 'off', '--by', 'src')
         until(lambda: min(self.strata()[1][x]['slices'] for x in ('full', 'miss')) >= 3)
         rows = {s['labels']['src']: s for s in snapshot('src')['series']}
         weight = {src: rows[src]['estimated_ops'] / rows[src]['samples'] for src in ('l1', 'l3', 'dram')}
