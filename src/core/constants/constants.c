@@ -138,9 +138,7 @@ static void compact(struct folder *f)
 			i.off = f->place[at + 1 + i.off] - to - 1;
 		if (names_function(&i))
 			i.imm = f->place[function_of(at, &i)] - to - 1;
-		f->insns[to] = i;
-		if (is_load64(&i))
-			f->insns[to + 1] = f->insns[++at];
+		f->insns[to] = i; /* half of a wide load, too: it is no instruction of its own */
 	}
 }
 
@@ -172,9 +170,8 @@ static __u32 move_records(const struct folder *f, const void *records, __u32 n, 
 	return bytes ? (to - first) / bytes : 0;
 }
 
-/* Returns the number of instructions left of @n, which are all functions of a program. */
-static long fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *opts,
-		 const struct constants *known)
+long constants_fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *opts,
+		    const struct constants *known)
 {
 	struct folder f = { .insns = insns, .n = n, .known = known };
 	long left;
@@ -200,6 +197,17 @@ static long fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *op
 	return left;
 }
 
+void constants_place(struct bpf_insn *insns, size_t n, const struct constants *known)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(known->by_value); k++)
+			if (is_load64(&insns[i]) && insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
+			    insns[i].imm == known->by_value[k].map_fd) {
+				insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
+				insns[i + 1].imm = known->by_value[k].at;
+			}
+}
+
 int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 		  const struct constants *known)
 {
@@ -208,14 +216,8 @@ int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 	long left;
 
 	memcpy(insns, bpf_program__insns(prog), n * sizeof(*insns));
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(known->by_value); k++)
-			if (is_load64(&insns[i]) && insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
-			    insns[i].imm == known->by_value[k].map_fd) {
-				insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
-				insns[i + 1].imm = known->by_value[k].at;
-			}
-	left = known->unfolded ? (long)n : fold(insns, n, opts, known);
+	constants_place(insns, n, known);
+	left = known->unfolded ? (long)n : constants_fold(insns, n, opts, known);
 	left = bpf_program__set_insns(prog, insns, left);
 	free(insns);
 	return left;

@@ -7,6 +7,7 @@
 
 #include <linux/bpf.h>
 
+struct bpf_prog_load_opts;
 struct constants;
 
 #define REGS	  11
@@ -90,6 +91,13 @@ static inline size_t function_of(size_t at, const struct bpf_insn *i)
 {
 	return at + 1 + (__s64)i->imm;
 }
+
+/* Replace the addresses of maps with one value by those of their values. */
+void constants_place(struct bpf_insn *insns, size_t n, const struct constants *known);
+
+/* All steps below. Return: the number of instructions left of @n, which are all functions of a program. */
+long constants_fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *opts,
+		    const struct constants *known);
 
 /* Find the values of registers before each instruction, and which instructions can be reached. */
 void constants_find(struct folder *f);
