@@ -167,10 +167,11 @@ static bool is_still(int fd, const char *path)
 
 static int explain_lock(struct pins *p, int error, struct err *err)
 {
-	__u32 pid = error == EWOULDBLOCK ? holder(p) : 0;
+	__u32 pid;
 
 	if (error != EWOULDBLOCK)
 		return err_set(err, -error, "cannot lock %s: %s", p->links, strerror(error));
+	pid = holder(p);
 	if (pid)
 		return err_set(err, -EBUSY,
 			       "a collector is already running as process %u; to start a second "
