@@ -9,36 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "usdt_probe.h"
+
 #define ALLOCATIONS 50
 #define WEIGHT	    10 /* bytes that each byte represents */
 
-#define SEMAPHORE(name) \
-	unsigned short otel_memory_##name##_semaphore __attribute__((section(".probes"), used))
-
 SEMAPHORE(alloc);
 SEMAPHORE(free);
-
-#define PROBE(name, args, ...)                                                                   \
-	__asm__ volatile("990: nop\n"                                                            \
-			 ".pushsection .note.stapsdt,\"\",\"note\"\n"                            \
-			 ".balign 4\n"                                                           \
-			 ".4byte 992f-991f, 994f-993f, 3\n"                                      \
-			 "991: .asciz \"stapsdt\"\n"                                             \
-			 "992: .balign 4\n"                                                      \
-			 "993: .8byte 990b, _.stapsdt.base, otel_memory_" #name "_semaphore\n"   \
-			 ".asciz \"otel_memory\"\n"                                              \
-			 ".asciz \"" #name "\"\n"                                                \
-			 ".asciz \"" args "\"\n"                                                 \
-			 "994: .balign 4\n"                                                      \
-			 ".popsection\n"                                                         \
-			 ".ifndef _.stapsdt.base\n"                                              \
-			 ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
-			 ".weak _.stapsdt.base\n"                                                \
-			 ".hidden _.stapsdt.base\n"                                              \
-			 "_.stapsdt.base: .space 1\n"                                            \
-			 ".size _.stapsdt.base, 1\n"                                             \
-			 ".popsection\n"                                                         \
-			 ".endif\n" ::__VA_ARGS__)
 
 /* The names are those of jemalloc, which reports skip. */
 __attribute__((noinline)) static void *je_sampled(size_t size)
