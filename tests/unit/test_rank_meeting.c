@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The ranks of a job on one node, as processes of this test: they join, wait, and leave, or do not. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,12 +223,35 @@ static void test_launcher(void **unused)
 	rank_meeting_close(m);
 }
 
+/* The lowest number of a file is as good as others, where stdin is closed. */
+static void test_without_stdin(void **unused)
+{
+	const struct mpi_rank own = rank(0, 1);
+	const int in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	struct rank_meeting *m = NULL;
+	struct err err = { "" };
+	int ret;
+
+	(void)unused;
+	close(0);
+	ret = rank_meeting_open(&own, &m, &err);
+	rank_meeting_close(m);
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	if (in >= 0) {
+		assert_int_equal(dup2(in, 0), 0);
+		close(in);
+	}
+	assert_string_equal(err.text, "");
+	assert_int_equal(ret, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_three),	 cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_ends),	 cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_too_late), cmocka_unit_test(test_launcher),
+		cmocka_unit_test(test_three),	      cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_ends),	      cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_too_late),      cmocka_unit_test(test_launcher),
+		cmocka_unit_test(test_without_stdin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
