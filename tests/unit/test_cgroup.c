@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "cgroup/cgroup.h"
+#include "cgroup/container.h"
+#include "cgroup_select/cgroup_source.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "tree.h"
@@ -624,6 +626,42 @@ static void test_many(void **state)
 	cgroup_tree_close(t);
 }
 
+/* What a selection asks of a tree. */
+static void test_source(void **state)
+{
+	struct cgroup_tree *t = usual();
+	struct container_owner owner = { 1, 1 };
+	struct cgroup_source src = {};
+	struct err e;
+	char *path;
+	__u64 id;
+
+	(void)state;
+	cgroup_source_of_tree(&src, t, NULL);
+	assert_false(src.recorded);
+	assert_int_equal(src.find(src.arg, "a/b", &id, &path, &e), 0);
+	assert_int_equal(id, ino("/a/b"));
+	assert_string_equal(path, "/a/b");
+	free(path);
+	assert_true(src.find(src.arg, "/none", &id, &path, &e) < 0);
+	assert_int_equal(src.path_of(src.arg, "a//none", &path, &e), 0);
+	assert_string_equal(path, "/a/none");
+	free(path);
+	src.owner(src.arg, ino("/a/b"), &owner);
+	assert_int_equal(owner.uid, 0);
+	if (!geteuid()) {
+		make("/a/user");
+		assert_int_equal(chown(at("/a/user"), 65534, 65534), 0);
+		make("/a/user/mine");
+		cgroup_tree_update(t);
+		check_path(t, ino("/a/user/mine"), "/a/user/mine");
+		src.owner(src.arg, ino("/a/user/mine"), &owner);
+		assert_int_equal(owner.uid, 65534);
+		assert_int_equal(owner.path_len, strlen("/a/user"));
+	}
+	cgroup_tree_close(t);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 
 int main(void)
@@ -632,7 +670,7 @@ int main(void)
 		T(test_scan),	    T(test_life),	T(test_not_updated), T(test_moved),
 		T(test_find),	    T(test_v1),		T(test_deep),	     T(test_user),
 		T(test_churn),	    T(test_many),	T(test_died),	     T(test_few_watches),
-		T(test_no_inotify), T(test_made_again),
+		T(test_no_inotify), T(test_made_again), T(test_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,13 +136,15 @@ static void set_paused(struct cgroup_watch *w, bool on)
 bool cgroup_watch_begin(struct cgroup_watch *w)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool spent;
 
 	w->budget_ns += (now - w->refilled_ns) / SHARE;
 	w->refilled_ns = now;
 	if (w->budget_ns > BUDGET_NS)
 		w->budget_ns = BUDGET_NS;
-	set_paused(w, w->budget_ns <= 0);
-	if (w->budget_ns <= 0)
+	spent = w->budget_ns <= 0;
+	set_paused(w, spent);
+	if (spent)
 		return false;
 	w->started_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	return true;
