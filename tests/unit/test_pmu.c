@@ -189,7 +189,8 @@ static void test_malformed(void **state)
 {
 	static const char *const types[] = { "", "x\n", "-1\n", "4294967296\n", "1 2\n" };
 	struct cpu_info c = amd(0x19, 0x11, ZEN4_CAPS);
-	char path[128];
+	char path[192];
+	struct pmu *p;
 	struct err e;
 	size_t i;
 
@@ -201,9 +202,15 @@ static void test_malformed(void **state)
 		assert_non_null(strstr(e.text, "ibs_op/type"));
 	}
 	put_file(DEV "ibs_op/type", "11\n");
-	put_file(DEV "ibs_op/format/a_name_that_is_longer_than_thirty_one_characters",
-		 "config:1\n");
+	put_file(DEV "ibs_op/format/a_name_of_thirty_two_characters_", "config:1\n");
 	assert_int_equal(open_error(&c, "ibs_op", &e), -EINVAL);
+	assert_non_null(strstr(e.text, "name longer than 31 characters"));
+	snprintf(path, sizeof(path), "%s" DEV "ibs_op/format/a_name_of_thirty_two_characters_",
+		 root);
+	assert_int_equal(unlink(path), 0);
+	put_file(DEV "ibs_op/format/a_name_of_thirty_one_characters", "config:1\n");
+	assert_int_equal(pmu_open(root, "ibs_op", &c, &p, &e), 0);
+	pmu_close(p);
 	snprintf(path, sizeof(path), "%s" DEV "ibs_fetch/format/dir", root);
 	mkdir(path, 0755);
 	assert_int_equal(open_error(&c, "ibs_fetch", &e), -EISDIR);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cpu.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -109,17 +111,13 @@ static void read_hypervisor(struct cpu_info *c)
 {
 	struct regs r = leaf(0x40000000);
 	char sig[13] = "";
-	size_t i;
 
 	memcpy(sig, &r.ebx, 4);
 	memcpy(sig + 4, &r.ecx, 4);
 	memcpy(sig + 8, &r.edx, 4);
-	for (i = 0; sig[i]; i++) {
-		if (sig[i] < ' ' || sig[i] > '~')
-			sig[i] = '?'; /* the text is printed on terminals */
-	}
-	snprintf(c->hypervisor_name, sizeof(c->hypervisor_name), "%s", *sig ? sig : "unnamed");
-	for (i = 0; i < sizeof(hypervisors) / sizeof(hypervisors[0]); i++) {
+	/* the text is printed on terminals */
+	utf8_escape(c->hypervisor_name, sizeof(c->hypervisor_name), *sig ? sig : "unnamed");
+	for (size_t i = 0; i < sizeof(hypervisors) / sizeof(hypervisors[0]); i++) {
 		if (!strcmp(sig, hypervisors[i].signature))
 			snprintf(c->hypervisor_name, sizeof(c->hypervisor_name), "%s",
 				 hypervisors[i].name);
@@ -130,19 +128,15 @@ static void read_name(struct cpu_info *c)
 {
 	char raw[49] = "";
 	struct regs r;
-	size_t i, n;
+	size_t n;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		r = leaf(0x80000002 + i);
 		memcpy(raw + i * 16, &r, 16);
 	}
 	for (n = strlen(raw); n && raw[n - 1] == ' '; n--)
 		raw[n - 1] = 0;
-	for (i = 0; raw[i]; i++) {
-		if (raw[i] < ' ' || raw[i] > '~')
-			raw[i] = '?';
-	}
-	snprintf(c->name, sizeof(c->name), "%s", raw + strspn(raw, " "));
+	utf8_escape(c->name, sizeof(c->name), raw + strspn(raw, " "));
 }
 
 void cpu_info_read(struct cpu_info *out)
