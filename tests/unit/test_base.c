@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/heap.h"
 #include "base/intern.h"
 #include "base/key_map.h"
@@ -301,6 +302,49 @@ static void test_text_stream(void **unused)
 	free(text);
 }
 
+/* What a child says when memory runs out. Return: its exit status. */
+static int out_of_memory_in_child(void (*say)(const void *arg), char *said, size_t size)
+{
+	int fd[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(fd[1], STDERR_FILENO);
+		out_of_memory_message = say;
+		out_of_memory_arg = "what it was for\n";
+		out_of_memory();
+	}
+	close(fd[1]);
+	n = read(fd[0], said, size - 1);
+	assert_true(n >= 0);
+	said[n] = 0;
+	close(fd[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void say_what(const void *arg)
+{
+	fputs(arg, stderr);
+}
+
+/* The process ends, and says why. */
+static void test_out_of_memory(void **unused)
+{
+	char said[256];
+
+	(void)unused;
+	assert_int_equal(out_of_memory_in_child(NULL, said, sizeof(said)), EXIT_FAILED);
+	assert_string_equal(said, "ibscope: error: out of memory\n");
+	assert_int_equal(out_of_memory_in_child(say_what, said, sizeof(said)), EXIT_FAILED);
+	assert_string_equal(said, "what it was for\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,7 +353,7 @@ int main(void)
 		cmocka_unit_test(test_array),	  cmocka_unit_test(test_array_zero),
 		cmocka_unit_test(test_heap),	  cmocka_unit_test(test_words),
 		cmocka_unit_test(test_count),	  cmocka_unit_test(test_text_stream),
-		cmocka_unit_test(test_due_again),
+		cmocka_unit_test(test_due_again), cmocka_unit_test(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

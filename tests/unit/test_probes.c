@@ -67,6 +67,12 @@ static void test_names(void **state)
 	(void)state;
 	make();
 	assert_true(has(&good, sizeof(good)));
+	/* nothing behind the names, and not all of them */
+	f = good;
+	f.note.n_descsz = sizeof(f.words) + sizeof("otel_memory") + sizeof("alloc");
+	assert_true(has(&f, sizeof(f)));
+	f.note.n_descsz--;
+	assert_false(has(&f, sizeof(f)));
 	f = good;
 	f.names[0] = 'O'; /* another provider */
 	assert_false(has(&f, sizeof(f)));

@@ -321,6 +321,7 @@ static void test_hostile(void **state)
 	static const char *const tasks[] = { "0\n", "-1\n",	    "x\n", "10 \n",
 					     "10",  "4294967306\n", "\n" };
 	char path[256], link[256];
+	struct resctrl_figures f;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
@@ -334,13 +335,14 @@ static void test_hostile(void **state)
 	put("1\n", TOP "a/mon_data/mon_L3_99999999999999999999/mbm_total_bytes");
 	put("1\n", TOP "a/mon_data/mon_L3_-5/mbm_total_bytes");
 	put("1\n", TOP "a/mon_data/mon_L3_/mbm_total_bytes");
-	put("1\n", TOP "a/mon_data/mon_sub_L3_05/mbm_total_bytes");
+	put("Unavailable\n", TOP "a/mon_data/mon_sub_L3_05/mbm_total_bytes");
 	snprintf(path, sizeof(path), "%s" TOP "a/mon_data/mon_L3_05/mbm_local_bytes", root);
 	assert_return_code(mkfifo(path, 0600), 0);
 	snprintf(path, sizeof(path), "%s" TOP "a", root);
 	snprintf(link, sizeof(link), "%s" TOP "link", root);
 	assert_return_code(symlink(path, link), 0);
 	assert_int_equal(two_seconds("a/"), 2);
+	assert_false(resctrl_of(r, A, 1, &f)); /* no domain is of this complex */
 	resctrl_close(r);
 	/* its tasks are unknown: anybody may have some in it */
 	snprintf(path, sizeof(path), "%s" TOP "pipe/tasks", root);
