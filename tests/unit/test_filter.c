@@ -185,6 +185,8 @@ static void test_errors(void **state)
 		  "column 1: unknown term 'dc_mis_lat'; similar terms are dc_miss_lat", -EINVAL },
 		{ "pid == 1 && qqqqqq == 3", "column 13: unknown term 'qqqqqq'; terms are",
 		  -EINVAL },
+		{ "oc_miss", "column 1: 'oc_miss' is a term of ibs_fetch, but the event is ibs_op",
+		  -EINVAL },
 		{ "tlb == 3", "column 1: unknown term 'tlb'; similar terms are", -EINVAL },
 		{ "p_stage_cyc > 3", "column 1: 'p_stage_cyc' cannot be tested: the kernel",
 		  -EINVAL },

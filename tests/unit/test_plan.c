@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -682,13 +683,22 @@ static void test_requirements(void **state)
 static void test_machine(void **state)
 {
 	struct pmu pmu = { .name = "ibs_op", .n_formats = 1, .formats[0].name = "ldlat" };
+	const uint32_t counters = BIT(ABILITY_TAG_COUNTERS) | BIT(ABILITY_FETCH_COUNTERS);
 	struct cpu_info cpu;
 	struct abilities a, bare;
+	struct utsname u;
+	char machine[96];
 
 	(void)state;
 	cpu_info_set(&cpu, "AuthenticAMD", 0x1a, 0x50, 0x9fbff);
 	abilities_of(&cpu, NULL, &bare);
 	assert_int_equal(bare.caps, 0x9fbff);
+	/* the kernel is this one */
+	assert_int_equal(uname(&u), 0);
+	snprintf(machine, sizeof(machine), "zen6:%.*s", (int)strspn(u.release, "0123456789."),
+		 u.release);
+	assert_int_equal(abilities_parse(machine, &a, NULL), 0);
+	assert_int_equal(bare.kernel & ~counters, a.kernel & ~counters);
 	assert_memory_equal(bare.name, "Zen 6, Linux ", 13);
 	abilities_of(&cpu, &pmu, &a);
 	assert_true(abilities_has(&a, ABILITY_LDLAT));

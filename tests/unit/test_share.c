@@ -132,6 +132,12 @@ static void test_debt(void **unused)
 		sampler_share_weigh(&s);
 		assert_true(weight(0) == 1);
 	}
+	/* nor do they stand for less than half, after some that stood for too much */
+	run(0, 0.25);
+	sampler_share_weigh(&s);
+	run(0, 1);
+	sampler_share_weigh(&s);
+	assert_true(weight(0) == 0.5);
 }
 
 /* The first that is seen of another user is an old reading: weights are of the time until now. */

@@ -206,12 +206,56 @@ static void test_ranges(void **state)
 	}
 }
 
+/* The same of numbers below these ranges. */
+static void test_negative(void **state)
+{
+	char words[64];
+	size_t n;
+
+	(void)state;
+	snprintf(words, sizeof(words), "\"words\":[%d,%d,", IBS_OP_KIND_LOAD, IBS_SRC_L2);
+	for (int which = 0; which < 3; which++) {
+		char *text = written(&n), *at = strstr(text, words), *other;
+
+		assert_non_null(at);
+		other = xasprintf("%.*s\"words\":[%d,%d,%s", (int)(at - text), text,
+				  which == 1 ? -1 : IBS_OP_KIND_LOAD, which == 2 ? -1 : IBS_SRC_L2,
+				  at + strlen(words));
+		assert_int_equal(parse(other), which ? -EPROTO : 0);
+		free(other);
+		free(text);
+	}
+}
+
+/* A collector that has not counted anything yet. */
+static void test_no_groups(void **state)
+{
+	struct u64_map slots = {};
+	struct snapshot_read r;
+	struct err err = { "" };
+	char *text, *rest;
+	size_t n;
+	FILE *f = xmemopen(&text, &n);
+
+	(void)state;
+	snapshot_put_head(f, &about);
+	snapshot_put_end(f, 0);
+	xmemclose(f);
+	rest = text;
+	assert_int_equal(snapshot_parse(&rest, &slots, &r, &err), 0);
+	assert_int_equal(r.snapshot.n_groups, 0);
+	assert_int_equal(r.snapshot.ledger.seen, 0);
+	snapshot_read_free(&r);
+	u64_map_free(&slots);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_same),	  cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_ranges),	  cmocka_unit_test(test_negative),
+		cmocka_unit_test(test_no_groups),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
