@@ -7,6 +7,7 @@
 #include "pins/pins.h"
 
 #include <bpf/bpf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <ibscope/caps.h>
 #include <stdio.h>
@@ -195,11 +196,38 @@ static inline void remove_pins(void)
 	assert_int_equal(system(command), 0);
 }
 
+/* Files of this process, and mappings of BPF maps. */
+static inline int left_open(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	DIR *d = opendir("/proc/self/fd");
+	char line[1024];
+	int n = 0;
+
+	assert_non_null(f);
+	assert_non_null(d);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "bpf-map") != NULL;
+	while (readdir(d))
+		n++;
+	fclose(f);
+	closedir(d);
+	return n;
+}
+
+static int open_before;
+
+static inline void name_dir(void)
+{
+	snprintf(dir, sizeof(dir), "/sys/fs/bpf/ibscope-unit-%d", (int)getpid());
+}
+
 static inline int new_dir(void **state)
 {
 	(void)state;
+	open_before = left_open();
 	set_want();
-	snprintf(dir, sizeof(dir), "/sys/fs/bpf/ibscope-unit-%d", (int)getpid());
+	name_dir();
 	return 0;
 }
 
@@ -208,6 +236,7 @@ static inline int no_dir(void **state)
 	(void)state;
 	drop_maps();
 	remove_pins();
+	assert_int_equal(left_open(), open_before);
 	return 0;
 }
 
@@ -216,8 +245,29 @@ static inline void be_quiet(void)
 {
 	static FILE *null;
 
-	null = null ?: fopen("/dev/null", "w");
+	null = null ?: fopen("/dev/null", "we");
 	log_to(null);
+}
+
+static char *said;
+static size_t said_bytes;
+static FILE *listening;
+
+static inline void listen_to(void)
+{
+	listening = open_memstream(&said, &said_bytes);
+	assert_non_null(listening);
+	log_to(listening);
+}
+
+/* The messages since then were of this @text. */
+static inline void was_said(const char *text)
+{
+	be_quiet();
+	fclose(listening);
+	if (*text ? !strstr(said, text) : *said)
+		fail_msg("%s", said);
+	free(said);
 }
 
 /* False, with a reason, where nothing can be pinned. */

@@ -2,6 +2,7 @@
 /* The collector's side of a directory of pins: created, resumed, rejected, converted, repaired and removed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "made_pins.h"
+#include "perf/perf.h"
+#include "perf/sample_cost.h"
 
 #define EVERY_NAME(i) for (int i = 0; i < IBS_PIN_N; i++)
 
@@ -100,6 +104,7 @@ static void test_names_of_directories(void **state)
 	pins_remove(p);
 	pins_close(p);
 	pins_close(NULL);
+	rmdir("/tmp/ibscope-unit-pins");
 	assert_int_equal(pins_open("/tmp/ibscope-unit-pins", 0644, &p, &err), -ENOTSUP);
 	assert_string_equal(err.text, "/tmp/ibscope-unit-pins is not on a bpffs: mount -t bpf bpf "
 				      "/sys/fs/bpf");
@@ -227,6 +232,7 @@ static void test_resumed(void **state)
 	began = pins_meta(p)->start_realtime_ns;
 	strcpy(pins_names(p)[2].pod, "web");
 	pins_names(p)[2].seq = 4;
+	pins_names(p)[0].seq = 3;
 	pins_names(p)[3].seq = 7; /* it was killed while it wrote these */
 	pins_meta(p)->seq = 11;
 	pins_close(p);
@@ -245,6 +251,7 @@ static void test_resumed(void **state)
 	assert_int_equal(pins_meta(p)->pid, getpid());
 	assert_int_equal(pins_meta(p)->seq, 12);
 	assert_int_equal(pins_names(p)[2].seq, 4);
+	assert_int_equal(pins_names(p)[0].seq, 4);
 	assert_int_equal(pins_names(p)[3].seq, 8);
 	assert_string_equal(pins_names(p)[2].pod, "web");
 	/* a reload is not another start, unless the counters are new */
@@ -563,7 +570,7 @@ static void test_reject(void **state)
 	be_gone(p);
 	snprintf(dir, sizeof(dir), "/sys/fs/bpf/ibscope-unit-%d-foreign1", (int)getpid());
 	assert_int_equal(unlink(dir), 0);
-	new_dir(NULL);
+	name_dir();
 	assert_int_equal(mkdir(dir, 0755), 0);
 	pin_at(new_array(8, 1), "links");
 	p = take_over();
@@ -571,6 +578,8 @@ static void test_reject(void **state)
 	assert_int_equal(unlink(in_dir("links-foreign1")), 0);
 	be_gone(p);
 }
+
+static void nothing_to_repair(struct pins *p);
 
 /* --- converted --- */
 
@@ -587,14 +596,19 @@ static void test_converted(void **state)
 		counted->cpu[cpu].lapsed = 1;
 		counted->cpu[cpu].shard = 3;
 	}
+	counted->cpu[CPUS].lapsed = 1; /* no CPU has this */
 	counted->control.lease_ns = 9;
 	pins_meta(p)->schema = IBS_PIN_SCHEMA_BEFORE;
 	pins_meta(p)->layout.outcomes = outcomes;
 	pins_meta(p)->lease_ns = 8;
+	strcpy(pins_meta(p)->version, "0.9");
 	pins_close(p);
 	assert_int_equal(resume(&p, &want), 1);
 	for (int i = 0; i < 2; i++) { /* again after a crash */
+		listen_to();
 		assert_int_equal(pins_convert(p, &err), 0);
+		was_said("the counters of version 0.9 (schema 12) continue in "
+			 "version " IBSCOPE_VERSION " (schema 13)");
 		assert_int_equal(pins_meta(p)->lease_ns, 0);
 		assert_int_equal(counted->control.lease_ns, 0);
 		for (int cpu = 0; cpu < CPUS; cpu++) {
@@ -608,9 +622,11 @@ static void test_converted(void **state)
 		assert_int_equal(pins_meta(p)->schema, IBS_PIN_SCHEMA_BEFORE);
 		assert_int_equal(pins_meta(p)->layout.outcomes, outcomes);
 	}
+	assert_int_equal(counted->cpu[CPUS].lapsed, 1);
 	finish(p, &want);
 	assert_int_equal(pins_meta(p)->schema, IBS_PIN_SCHEMA);
 	assert_int_equal(pins_meta(p)->layout.outcomes, IBS_OUTCOME_N);
+	nothing_to_repair(p);
 	/* counters of this schema are as they should be */
 	counted->cpu[0].outcome[IBS_OUTCOME_ROOM - 1] = 1;
 	counted->cpu[0].lapsed = 1;
@@ -708,7 +724,9 @@ static void test_repaired(void **state)
 			assert_int_equal(unlink(in_dir(name)), 0);
 			if (by_map)
 				pin_at(new_array(8, 1), name);
+			listen_to();
 			assert_int_equal(check(p).repaired, 1);
+			was_said("was removed or replaced; the same map is pinned there again");
 			assert_int_equal(id_of(name), id);
 			assert_int_equal(stat_of(name).st_mode & 07777, 0640);
 			assert_int_equal(stat_of(name).st_gid, 5);
@@ -728,7 +746,9 @@ static void test_repaired_directories(void **state)
 
 	(void)state;
 	assert_int_equal(rmdir(in_dir("links")), 0);
+	listen_to();
 	c = check(p);
+	was_said("links was removed or replaced; it was created again");
 	assert_int_equal(c.repaired, 1);
 	assert_int_equal(c.missing, 0);
 	assert_int_equal(stat_of("links").st_mode & 07777, 0700);
@@ -753,7 +773,9 @@ static void test_repaired_directories(void **state)
 	remove_pins();
 	assert_int_equal(mkdir(dir, 0755), 0);
 	assert_int_equal(chown(dir, 65534, 0), 0);
+	listen_to();
 	assert_int_equal(pins_check(p, &c, &err), -EPERM);
+	was_said("");
 	assert_int_equal(c.repaired, 0);
 	assert_int_equal(c.missing, IBS_PIN_N);
 	assert_false(exists("meta"));
@@ -769,6 +791,9 @@ static void test_not_repaired(void **state)
 	struct pins_checked c;
 
 	(void)state;
+	assert_int_equal(chmod(in_dir("series"), 0640), 0);
+	assert_int_equal(chown(in_dir("series"), 0, 5), 0);
+	nothing_to_repair(p);
 	assert_int_equal(unlink(in_dir("series")), 0);
 	assert_int_equal(unlink(in_dir("meta")), 0);
 	assert_int_equal(mkdir(in_dir("series"), 0700), 0);
@@ -781,6 +806,8 @@ static void test_not_repaired(void **state)
 	c = check(p);
 	assert_int_equal(c.repaired, 1);
 	assert_int_equal(c.missing, 0);
+	assert_int_equal(stat_of("series").st_mode & 07777, 0640);
+	assert_int_equal(stat_of("series").st_gid, 5);
 	assert_int_equal(rmdir(in_dir("series-foreign1")), 0);
 	be_gone(p);
 }
@@ -810,7 +837,9 @@ static void test_repaired_header(void **state)
 	OVERWRITE(layout.n_cpus, 1);
 	OVERWRITE(layout.hierarchy[31], 1);
 	pins_meta(p)->seq = 5; /* nobody writes now */
+	listen_to();
 	assert_true(check(p).header);
+	was_said("/meta was overwritten; its layout and texts were written again");
 	assert_int_equal(pins_meta(p)->seq, 6);
 	nothing_to_repair(p);
 	pins_write_begin(&pins_meta(p)->seq);
@@ -818,6 +847,341 @@ static void test_repaired_header(void **state)
 	pins_write_end(&pins_meta(p)->seq);
 	assert_int_equal(pins_meta(p)->seq, 8);
 	be_gone(p);
+}
+
+/* --- files --- */
+
+static int take_stdin(void)
+{
+	int in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+
+	close(0);
+	return in;
+}
+
+static void give_stdin(int in)
+{
+	assert_int_equal(fcntl(0, F_GETFD), -1); /* what was opened is closed */
+	if (in < 0)
+		return;
+	assert_int_equal(dup2(in, 0), 0);
+	close(in);
+}
+
+/* A process without stdin gets 0 as the number of its lock, or of one of the program's maps. */
+static void test_without_stdin(void **state)
+{
+	struct pins *p = start_new();
+	int in;
+
+	(void)state;
+	pins_close(p);
+	in = take_stdin();
+	p = take_over();
+	assert_int_equal(pins_lock_fd(p), 0);
+	pins_close(p);
+	give_stdin(in);
+	remove_pins();
+	p = take_over();
+	in = take_stdin();
+	finish(p, &want);
+	assert_int_equal(pins_fd(p, IBS_PIN_SERIES), 0);
+	assert_int_equal(id_of("series"), id_of_fd(maps[IBS_PIN_SERIES]));
+	assert_int_equal(unlink(in_dir("series")), 0);
+	assert_int_equal(check(p).repaired, 1);
+	assert_true(exists("series"));
+	pins_disown(p);
+	give_stdin(in);
+	/* the caller's map is that file */
+	in = take_stdin();
+	assert_int_equal(dup(maps[IBS_PIN_SLOTS]), 0);
+	close(maps[IBS_PIN_SLOTS]);
+	maps[IBS_PIN_SLOTS] = 0;
+	finish(p, &want);
+	assert_true(exists("slots"));
+	be_gone(p);
+	close(0);
+	maps[IBS_PIN_SLOTS] = -1;
+	give_stdin(in);
+}
+
+/* Let @n more files be open. */
+static struct rlimit let_open(int n)
+{
+	struct rlimit was, few;
+	int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(lowest >= 0);
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = (struct rlimit){ lowest + n, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return was;
+}
+
+/* What cannot be opened for lack of files is an error: nothing is set aside for it, and nothing replaced. */
+static void test_few_files(void **state)
+{
+	struct pins *p = start_new();
+	struct rlimit was;
+	__u32 before;
+	int ret, n = 0;
+
+	(void)state;
+	pins_close(p);
+	was = let_open(0);
+	ret = pins_open(dir, 0644, &p, &err);
+	setrlimit(RLIMIT_NOFILE, &was);
+	assert_int_equal(ret, -EMFILE);
+	assert_non_null(strstr(err.text, "cannot open"));
+	p = take_over();
+	before = id_of("series");
+	do {
+		was = let_open(n);
+		ret = pins_adopt(p, &want, &why, &err);
+		setrlimit(RLIMIT_NOFILE, &was);
+		if (ret != 1) {
+			assert_int_equal(ret, -EMFILE);
+			assert_non_null(strstr(err.text, "cannot open the pinned map "));
+			EVERY_NAME(i)
+			assert_int_equal(pins_fd(p, i), -1);
+		}
+		n++;
+	} while (ret != 1);
+	assert_in_range(n, IBS_PIN_N, IBS_PIN_N + 2);
+	EVERY_NAME(i)
+	assert_true(exists(pin_names[i]));
+	/* new maps, of which some can be opened */
+	make_maps();
+	for (n = 0, ret = -1; ret; n++) {
+		pins_disown(p);
+		was = let_open(n);
+		ret = pins_finish(p, &want, maps, &err);
+		setrlimit(RLIMIT_NOFILE, &was);
+		assert_true(ret == 0 || ret == -EMFILE);
+	}
+	assert_in_range(n, IBS_PIN_N, IBS_PIN_N + 2);
+	assert_int_not_equal(id_of("series"), before);
+	be_gone(p);
+}
+
+/* --- links of a collector that was killed --- */
+
+#define PERIOD 1000000
+
+static struct perf_events *events;
+static __u32 link_of[2], rest_of[2];
+
+static void note_link(void *ctx, unsigned int cpu, __u32 link, __u32 rest)
+{
+	(void)ctx;
+	link_of[cpu] = link;
+	rest_of[cpu] = rest;
+}
+
+/* Software clocks with an empty program, linked in the directory. Return: the samples that they had before. */
+static __u64 open_links(struct pins *p)
+{
+	static const unsigned int cpus[] = { 0, 1 };
+	const struct perf_event_attr clock = { .size = sizeof(clock),
+					       .type = PERF_TYPE_SOFTWARE,
+					       .config = PERF_COUNT_SW_CPU_CLOCK,
+					       .sample_period = PERIOD,
+					       .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+							      PERF_FORMAT_TOTAL_TIME_RUNNING };
+	int prog = sample_cost_empty_program();
+	__u64 before;
+
+	assert_true(prog >= 0);
+	assert_int_equal(perf_events_open(&clock, cpus, 2, -1, NULL, NULL, &events, &err), 0);
+	assert_int_equal(perf_events_attach(events, prog, true, &err), 0);
+	close(prog);
+	perf_events_pin_links(events, pins_links_dir(p));
+	assert_int_equal(perf_events_enable(events, &err), 0);
+	assert_true(perf_events_mark(events, note_link, NULL, &before));
+	return before;
+}
+
+/* What a collector notes for the next one. */
+static void mark(__u64 before)
+{
+	for (int cpu = 0; cpu < 2; cpu++) {
+		counted->cpu[cpu].link = link_of[cpu];
+		counted->cpu[cpu].link_rest = rest_of[cpu];
+	}
+	counted->control.pmu_samples = before + 100; /* of events that were closed */
+	counted->control.pmu_total = 0;
+	counted->control.pmu_marked = IBS_PMU_COUNTS;
+}
+
+/* The samples of all links are in the ledger of the next collector; what is not known is not guessed. */
+static void test_links(void **state)
+{
+	const __u64 since = clock_ns(CLOCK_MONOTONIC);
+	struct pins *p = start_new();
+	struct perf_events_total t;
+	__u64 before;
+
+	(void)state;
+	assert_false(pins_have_links(p));
+	before = open_links(p);
+	assert_true(pins_have_links(p));
+	usleep(20000);
+	perf_events_disable(events); /* as a collector holds the PMU */
+	perf_events_read(events, &t);
+	assert_true(t.samples >= 38);
+	mark(before);
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_ENDED);
+	assert_int_equal(counted->control.pmu_total, t.samples + 100);
+	assert_true(pins_have_links(p)); /* only looked at */
+	/* part of a period that had begun before is not one more */
+	mark(before);
+	counted->cpu[1].link_rest += PERIOD;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_total, t.samples + 99);
+	/* nobody has noted anything */
+	mark(before);
+	counted->control.pmu_marked = IBS_PMU_UNKNOWN;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_UNKNOWN);
+	assert_int_equal(counted->control.pmu_total, 0);
+	/* a link that is another one, or is not noted, or counts less than was noted */
+	mark(before);
+	counted->cpu[1].link = 1u << 31;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_UNKNOWN);
+	mark(before);
+	counted->cpu[1].link = 0;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_UNKNOWN);
+	mark(before);
+	counted->cpu[0].link_rest = ~0u;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_UNKNOWN);
+	assert_int_equal(counted->control.pmu_total, 0);
+	/* they have ended already, and others are of a collector that was killed before it began */
+	mark(before);
+	counted->control.pmu_marked = IBS_PMU_ENDED;
+	counted->control.pmu_total = 55;
+	counted->cpu[0].link = counted->cpu[1].link = 1u << 31;
+	pins_count_links(p, since);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_ENDED);
+	assert_int_equal(counted->control.pmu_total, 55);
+	/* of a state with another size, or none, nothing is known; nor without a status */
+	mark(before);
+	pins_meta(p)->layout.state_bytes++;
+	pins_count_links(p, since);
+	pins_meta(p)->layout.state_bytes--;
+	pins_meta(p)->layout.n_cpus = 5;
+	pins_count_links(p, since);
+	pins_meta(p)->layout.n_cpus = CPUS;
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_COUNTS);
+	assert_int_equal(rename(in_dir("state"), in_dir("elsewhere")), 0);
+	pins_count_links(p, since);
+	pin_at(new_program(), "state");
+	pins_count_links(p, since);
+	assert_int_equal(unlink(in_dir("state")), 0);
+	assert_int_equal(rename(in_dir("elsewhere"), in_dir("state")), 0);
+	assert_int_equal(rename(in_dir("meta"), in_dir("elsewhere")), 0);
+	pins_count_links(p, since);
+	assert_int_equal(rename(in_dir("elsewhere"), in_dir("meta")), 0);
+	assert_int_equal(counted->control.pmu_marked, IBS_PMU_COUNTS);
+	perf_events_close(events);
+	be_gone(p);
+}
+
+/* Links end with their pins; what else is among them is moved away. */
+static void test_links_end(void **state)
+{
+	struct pins *p = start_new();
+	char path[512];
+	int fd, again;
+
+	(void)state;
+	open_links(p);
+	snprintf(path, sizeof(path), "%s/none", pins_links_dir(p));
+	fd = new_array(8, 1);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	close(fd);
+	pins_end_links(p);
+	assert_false(pins_have_links(p));
+	assert_true(exists("none-foreign1"));
+	assert_int_equal(unlink(in_dir("none-foreign1")), 0);
+	perf_events_close(events);
+	/* also by a collector that removes all of it */
+	open_links(p);
+	fd = open(pins_links_dir(p), O_PATH | O_CLOEXEC);
+	pins_remove(p);
+	assert_false(exists(""));
+	perf_events_close(events); /* they know the directory's name */
+	pins_close(p);
+	close(fd);
+	/* a process without stdin */
+	p = start_new();
+	open_links(p);
+	again = take_stdin();
+	pins_end_links(p);
+	assert_false(pins_have_links(p));
+	give_stdin(again);
+	perf_events_close(events);
+	be_gone(p);
+}
+
+/* A link of the user's stays where a directory is ours to make; in the directory itself none is. */
+static void test_symbolic_links(void **state)
+{
+	struct pins *p = start_new();
+
+	(void)state;
+	assert_int_equal(rmdir(in_dir("links")), 0);
+	assert_int_equal(symlink("/tmp", in_dir("links")), 0);
+	pins_close(p);
+	p = take_over();
+	assert_true(S_ISDIR(stat_of("links").st_mode));
+	assert_int_equal(unlink(in_dir("links-foreign1")), 0);
+	be_gone(p);
+	assert_int_equal(mkdir("/sys/fs/bpf/ibscope-unit-target", 0755), 0);
+	assert_int_equal(symlink("/sys/fs/bpf/ibscope-unit-target", dir), 0);
+	p = take_over();
+	pins_close(p);
+	assert_int_equal(unlink(dir), 0);
+	assert_int_equal(rmdir("/sys/fs/bpf/ibscope-unit-target/links"), 0);
+	assert_int_equal(rmdir("/sys/fs/bpf/ibscope-unit-target"), 0);
+}
+
+/* Where no bpffs is mounted, one is; in a child that has its own mounts. */
+static void test_mounted(void **state)
+{
+	struct pins *p = NULL;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+			_exit(77);
+		while (!umount2("/sys/fs/bpf", MNT_DETACH))
+			;
+		if (pins_open("/run/ibscope-unit", 0644, &p, &err) != -ENOTSUP)
+			_exit(1);
+		if (mkdir("/sys/fs/bpf/ibscope-unit", 0755) != -1)
+			_exit(2);
+		listen_to();
+		if (pins_open(dir, 0644, &p, &err))
+			_exit(3);
+		fflush(listening);
+		if (!strstr(said, "mounted a bpffs on /sys/fs/bpf"))
+			_exit(4);
+		_exit(umount2("/sys/fs/bpf", MNT_DETACH) ? 5 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: no mount namespaces here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, new_dir, no_dir)
@@ -845,6 +1209,12 @@ int main(void)
 		T(test_repaired_directories),
 		T(test_not_repaired),
 		T(test_repaired_header),
+		T(test_without_stdin),
+		T(test_few_files),
+		T(test_links),
+		T(test_links_end),
+		T(test_symbolic_links),
+		T(test_mounted),
 	};
 
 	if (!can_pin())
