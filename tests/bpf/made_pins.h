@@ -260,6 +260,13 @@ static inline void listen_to(void)
 	log_to(listening);
 }
 
+/* A part of the messages since then; NULL: there is none. */
+static inline const char *heard(const char *text)
+{
+	fflush(listening);
+	return strstr(said, text);
+}
+
 /* The messages since then were of this @text. */
 static inline void was_said(const char *text)
 {

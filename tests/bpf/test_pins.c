@@ -2,6 +2,7 @@
 /* The collector's side of a directory of pins: created, resumed, rejected, converted, repaired and removed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -35,6 +37,8 @@ static int resume(struct pins **p, const struct ibs_meta_layout *l)
 static void be_gone(struct pins *p)
 {
 	pins_remove(p);
+	EVERY_NAME(i)
+	assert_int_equal(pins_fd(p, i), -1);
 	assert_false(exists(""));
 	pins_close(p);
 }
@@ -178,19 +182,35 @@ static pid_t hold_on(struct pins *p)
 	return pid;
 }
 
+static void set_pid(pid_t pid)
+{
+	int fd = bpf_obj_get(in_dir("meta"));
+	struct ibs_meta *m = map_of(fd, sizeof(*m));
+
+	m->pid = pid;
+	munmap(m, pages(sizeof(*m)));
+	close(fd);
+}
+
 /* A lock without a living collector is waited for, whether or not there is a status. */
 static void test_lock_of_a_child(void **state)
 {
+	const pid_t dead = fork();
 	struct pins *p;
 	pid_t child;
 	double began;
 	int status;
 
 	(void)state;
-	for (int with_meta = 0; with_meta < 2; with_meta++) {
+	if (!dead)
+		_exit(0);
+	assert_int_equal(waitpid(dead, &status, 0), dead);
+	for (int with_meta = 0; with_meta < 3; with_meta++) {
 		p = with_meta ? start_new() : take_over();
 		began = now_s();
 		child = hold_on(p);
+		if (with_meta == 2) /* a collector that was killed */
+			set_pid(dead);
 		p = take_over();
 		assert_true(now_s() - began > 0.1);
 		assert_int_equal(waitpid(child, &status, 0), child);
@@ -233,7 +253,8 @@ static void test_resumed(void **state)
 	strcpy(pins_names(p)[2].pod, "web");
 	pins_names(p)[2].seq = 4;
 	pins_names(p)[0].seq = 3;
-	pins_names(p)[3].seq = 7; /* it was killed while it wrote these */
+	pins_names(p)[SLOTS].seq = 3; /* behind the last one */
+	pins_names(p)[3].seq = 7;     /* it was killed while it wrote these */
 	pins_meta(p)->seq = 11;
 	pins_close(p);
 	assert_int_equal(resume(&p, &want), 1);
@@ -252,6 +273,7 @@ static void test_resumed(void **state)
 	assert_int_equal(pins_meta(p)->seq, 12);
 	assert_int_equal(pins_names(p)[2].seq, 4);
 	assert_int_equal(pins_names(p)[0].seq, 4);
+	assert_int_equal(pins_names(p)[SLOTS].seq, 3);
 	assert_int_equal(pins_names(p)[3].seq, 8);
 	assert_string_equal(pins_names(p)[2].pod, "web");
 	/* a reload is not another start, unless the counters are new */
@@ -406,6 +428,60 @@ static void test_missing(void **state)
 		finish(p, &want);
 		EVERY_NAME(k)
 		assert_true(exists(pin_names[k]));
+		be_gone(p);
+	}
+}
+
+/* One of them alone. */
+static void test_rest(void **state)
+{
+	(void)state;
+	EVERY_NAME(i)
+	{
+		struct pins *p = start_new();
+
+		pins_meta(p)->schema = 99;
+		pins_close(p);
+		EVERY_NAME(k)
+		if (k != i)
+			assert_int_equal(unlink(in_dir(pin_names[k])), 0);
+		assert_int_equal(resume(&p, &want), 0);
+		assert_string_equal(why, i == IBS_PIN_META ? VERSION : "one of them is missing");
+		be_gone(p);
+	}
+}
+
+static void set_override(bool on)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	assert_int_equal(syscall(SYS_capget, &head, caps), 0);
+	if (on)
+		caps[0].effective |= 1u << CAP_DAC_OVERRIDE;
+	else
+		caps[0].effective &= ~(1u << CAP_DAC_OVERRIDE);
+	assert_int_equal(syscall(SYS_capset, &head, caps), 0);
+}
+
+/* A mode that lets nobody open a pin is set again. */
+static void test_modes(void **state)
+{
+	(void)state;
+	EVERY_NAME(i)
+	{
+		struct pins *p = start_new();
+		const mode_t mode = stat_of(pin_names[i]).st_mode;
+
+		pins_close(p);
+		assert_int_equal(chmod(in_dir(pin_names[i]), 0), 0);
+		p = take_over();
+		listen_to();
+		set_override(false);
+		assert_int_equal(adopt(p, &want, &why), 1);
+		set_override(true);
+		was_said("was wrong, and was set again");
+		assert_int_equal(stat_of(pin_names[i]).st_mode, mode);
 		be_gone(p);
 	}
 }
@@ -726,12 +802,14 @@ static void test_repaired(void **state)
 				pin_at(new_array(8, 1), name);
 			listen_to();
 			assert_int_equal(check(p).repaired, 1);
+			assert_null(heard("cannot give"));
 			was_said("was removed or replaced; the same map is pinned there again");
 			assert_int_equal(id_of(name), id);
 			assert_int_equal(stat_of(name).st_mode & 07777, 0640);
 			assert_int_equal(stat_of(name).st_gid, 5);
-			nothing_to_repair(p);
+			assert_int_equal(stat_of(name).st_uid, 0);
 		}
+		nothing_to_repair(p);
 		snprintf(moved, sizeof(moved), "%s-foreign1", name);
 		assert_int_equal(unlink(in_dir(moved)), 0);
 	}
@@ -959,6 +1037,9 @@ static void test_few_files(void **state)
 		ret = pins_finish(p, &want, maps, &err);
 		setrlimit(RLIMIT_NOFILE, &was);
 		assert_true(ret == 0 || ret == -EMFILE);
+		if (!n)
+			assert_string_equal(err.text,
+					    "cannot create the map meta: Too many open files");
 	}
 	assert_in_range(n, IBS_PIN_N, IBS_PIN_N + 2);
 	assert_int_not_equal(id_of("series"), before);
@@ -1199,6 +1280,8 @@ int main(void)
 		T(test_mismatches),
 		T(test_schemas),
 		T(test_missing),
+		T(test_rest),
+		T(test_modes),
 		T(test_foreign),
 		T(test_other_meta),
 		T(test_larger_meta),

@@ -10,38 +10,24 @@
 /* Copies for the counters of a collector that was killed while it folded groups. */
 struct unfolded {
 	struct ibs_state *state;
-	const struct ibs_state *from;
-	size_t bytes;
 	struct ibs_slot_owner *owners;
 };
-
-static int copy_state(void *arg)
-{
-	struct unfolded *u = arg;
-
-	memcpy(u->state, u->from, u->bytes);
-	u->state->control.fold &= ~1U;
-	return 0;
-}
 
 /* Slots that were just freed may still have counts, which sampler_fold_repair() moves later. */
 static void unfold(const struct ibs_meta_layout *l, struct unfolded *u, struct counts *counts)
 {
-	const size_t align = _Alignof(struct ibs_state);
-
-	*u = (struct unfolded){ .from = counts->state, .bytes = l->state_bytes };
-	u->state = aligned_alloc(align, (u->bytes + align - 1) / align * align);
+	/* the size of each part is a multiple of the alignment */
+	u->state = aligned_alloc(_Alignof(struct ibs_state), l->state_bytes);
 	if (!u->state)
 		out_of_memory();
+	memcpy(u->state, counts->state, l->state_bytes);
+	u->state->control.fold &= ~1U;
 	u->owners = xcalloc(l->max_slots, sizeof(*u->owners));
 	for (__u32 slot = 0; slot < l->max_slots; slot++)
 		u->owners[slot] =
 			(struct ibs_slot_owner){ counts->owners[slot].key, IBS_SLOT_LEAVING };
-	copy_state(u);
 	counts->state = u->state;
 	counts->owners = u->owners;
-	counts->refresh = copy_state;
-	counts->arg = u;
 }
 
 static int read_all(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N], struct err *err)
