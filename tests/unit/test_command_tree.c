@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Names and locks of the cgroups of commands, on plain directories, and signals of a command without a cgroup. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "cgroup/container.h"
+#include "task/command.h"
+#include "task/command_tree.h"
+#include "tree.h"
+
+#define TRIES 16 /* names that are tried */
+
+static unsigned int last; /* the number of the last name */
+
+static int open_root(void)
+{
+	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static const char *name_of(unsigned int n)
+{
+	static char name[COMMAND_TREE_NAME];
+
+	snprintf(name, sizeof(name), CONTAINER_COMMAND "%d-%u", (int)getpid(), n);
+	return name;
+}
+
+static void test_make(void **state)
+{
+	int at = open_root(), dir = -1, same;
+	char name[COMMAND_TREE_NAME];
+	struct stat st;
+	uint64_t id = 0;
+
+	(void)state;
+	assert_int_equal(command_tree_make(at, name, &dir, &id), 0);
+	assert_string_equal(name, name_of(++last));
+	assert_int_equal(fstatat(at, name, &st, 0), 0);
+	assert_int_equal(st.st_mode & 0777, 0755);
+	assert_int_equal(id, st.st_ino);
+	assert_int_equal(fstat(dir, &st), 0);
+	assert_int_equal(id, st.st_ino);
+	/* it is locked while the descriptor is open */
+	same = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(same, LOCK_EX | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	close(dir);
+	assert_int_equal(flock(same, LOCK_EX | LOCK_NB), 0);
+	close(same);
+	close(at);
+}
+
+/* Of names that exist another one is tried, but not for ever. */
+static void test_names(void **state)
+{
+	int at = open_root(), dir = -1;
+	char name[COMMAND_TREE_NAME];
+	uint64_t id = 0;
+
+	(void)state;
+	for (unsigned int i = 1; i < TRIES; i++)
+		assert_int_equal(mkdirat(at, name_of(last + i), 0755), 0);
+	assert_int_equal(command_tree_make(at, name, &dir, &id), 0);
+	last += TRIES;
+	assert_string_equal(name, name_of(last));
+	close(dir);
+	dir = -1;
+	for (unsigned int i = 1; i <= TRIES; i++)
+		assert_int_equal(mkdirat(at, name_of(last + i), 0755), 0);
+	assert_int_equal(command_tree_make(at, name, &dir, &id), -EEXIST);
+	last += TRIES;
+	assert_int_equal(dir, -1);
+	/* other errors are not tried again */
+	close(at);
+	assert_int_equal(command_tree_make(-1, name, &dir, &id), -EBADF);
+	last++;
+	at = open_root();
+	assert_int_equal(command_tree_make(at, name, &dir, &id), 0);
+	assert_string_equal(name, name_of(++last));
+	close(dir);
+	close(at);
+}
+
+/* A process without a cgroup directory, and what is no cgroup. */
+static void test_no_cgroups(void **state)
+{
+	int at = open_root(), dir;
+
+	(void)state;
+	assert_int_equal(command_tree_move(getpid(), at), -ENOENT);
+	put_file("/cgroup.procs", "");
+	assert_int_equal(command_tree_move(1234, at), 0);
+	assert_int_equal(command_tree_sweep("/nowhere"), -ENOENT);
+	/* what another instance has locked stays, whatever is in it */
+	put_dir("/" CONTAINER_COMMAND "1-1/");
+	dir = openat(at, CONTAINER_COMMAND "1-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(dir, LOCK_EX | LOCK_NB), 0);
+	put_dir("/a/" CONTAINER_COMMAND "1-2/");
+	put_dir("/a/other/");
+	assert_int_equal(command_tree_sweep(root), 1);
+	assert_int_equal(faccessat(at, CONTAINER_COMMAND "1-1", F_OK, 0), 0);
+	assert_int_equal(faccessat(at, "a/" CONTAINER_COMMAND "1-2", F_OK, 0), -1);
+	assert_int_equal(faccessat(at, "a/other", F_OK, 0), 0);
+	close(dir);
+	assert_int_equal(command_tree_sweep(root), 1);
+	assert_int_equal(faccessat(at, CONTAINER_COMMAND "1-1", F_OK, 0), -1);
+	assert_int_equal(command_tree_sweep(root), 0);
+	close(at);
+}
+
+/* The command of a shell's words, which waits for signals. */
+static struct command *start(const char *words)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)words, NULL };
+	const struct command_opts opts = { .argv = argv, .cgroup = COMMAND_CGROUP_NONE };
+	struct command *c = NULL;
+	struct err err = { "" };
+
+	if (command_prepare(&opts, &c, &err) || command_start(c, &err))
+		fail_msg("%s", err.text);
+	return c;
+}
+
+static bool ends_within(const struct command *c, int ms)
+{
+	for (; !command_ended(c) && ms > 0; ms -= 10)
+		poll(NULL, 0, 10);
+	return command_ended(c);
+}
+
+/* What the terminal has sent to the command already is not sent again. */
+static void test_signals(void **state)
+{
+	struct command *c = start("exec sleep 100");
+	struct err err;
+	int status = 0;
+
+	(void)state;
+	assert_int_equal(command_cgroup_id(c), 0);
+	assert_int_equal(command_cgroup_error(c, &err), 0);
+	command_pass_on(c, SIGTERM, true);
+	assert_false(ends_within(c, 100));
+	command_pass_on(c, SIGTERM, false);
+	assert_true(ends_within(c, 10000));
+	assert_int_equal(command_wait(c, &status), 0);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	/* its number may be another process's by now */
+	command_pass_on(c, SIGTERM, false);
+	status = 0;
+	assert_int_equal(command_wait(c, &status), 0);
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	command_close(c);
+	command_close(NULL);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_make),
+		T(test_names),
+		T(test_no_cgroups),
+		T(test_signals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
