@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Loops of known behaviour: their code, their memory, and the judgement of what samples say of them. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -200,12 +206,154 @@ static void test_memory(void **state)
 	assert_true(cpulist_bind(CPULIST_MAX - 1, &e) < 0);
 }
 
+/* Pages of this process, mapped and in memory. */
+static void read_pages(long *mapped, long *resident)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", mapped, resident), 2);
+	fclose(f);
+}
+
+/* All of the memory is there, and no more than that; what fails, or is freed, takes no addresses. */
+static void test_memory_is_there(void **state)
+{
+	long mapped, resident, mapped_then, resident_then;
+	unsigned char in[3 * 512] = { 0 };
+	struct loops_memory m;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(loops_memory_get(2 << 20, false, -1, &m, &e), 0);
+	assert_int_equal(m.bytes, 2 << 20);
+	assert_int_equal(mincore(m.at, m.bytes, in), 0);
+	for (size_t i = 0; i < 512; i++)
+		assert_int_equal(in[i] & 1, 1);
+	for (size_t i = 0; i < m.bytes; i += 4096)
+		assert_int_equal(m.at[i], 1);
+	/* the page behind */
+	if ((char *)m.map + m.mapped > m.at + m.bytes) {
+		assert_int_equal(mincore(m.at + m.bytes, 4096, in), 0);
+		assert_int_equal(in[0] & 1, 0);
+	}
+	loops_memory_free(&m);
+	assert_null(m.map);
+	read_pages(&mapped, &resident);
+	for (int i = 0; i < 16; i++) {
+		assert_true(loops_memory_get(64 << 20, false, 1023, &m, &e) < 0);
+		assert_true(loops_memory_get(64 << 20, false, 1024, &m, &e) == -EINVAL);
+		assert_null(m.map);
+		assert_int_equal(loops_memory_get(2 << 20, false, 0, &m, &e), 0);
+		loops_memory_free(&m);
+		loops_memory_free(&m);
+	}
+	read_pages(&mapped_then, &resident_then);
+	/* 64 MiB are 16,384 pages */
+	assert_true(mapped_then < mapped + 16384);
+	assert_true(resident_then < resident + 4096);
+}
+
+static bool sysfs(const char *file, char *text, size_t size)
+{
+	char path[128];
+	FILE *f;
+	bool found;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/%s", file);
+	f = fopen(path, "r");
+	found = f && fgets(text, size, f);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The caches of a CPU are those that sysfs has; instructions have one of their own. */
+static void test_place(void **state)
+{
+	size_t want[4] = { 0 };
+	struct loops_place p;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		char name[64], level[16], type[32], size[32];
+
+		snprintf(name, sizeof(name), "cache/index%d/level", i);
+		if (!sysfs(name, level, sizeof(level)))
+			continue;
+		snprintf(name, sizeof(name), "cache/index%d/type", i);
+		assert_true(sysfs(name, type, sizeof(type)));
+		snprintf(name, sizeof(name), "cache/index%d/size", i);
+		if (*type != 'I' && sysfs(name, size, sizeof(size)) && atoi(level) <= 3)
+			want[atoi(level)] = (size_t)atoi(size) << 10;
+	}
+	loops_place_read(0, &p);
+	assert_int_equal(p.cpu, 0);
+	assert_int_equal(p.l1, want[1]);
+	assert_int_equal(p.l2, want[2]);
+	assert_int_equal(p.l3, want[3]);
+	assert_true(p.node >= 0);
+	assert_int_not_equal(p.other_node, p.node);
+	assert_true(p.other_cpu < (int)sysconf(_SC_NPROCESSORS_CONF));
+}
+
+/* Instructions from one stop of a child to the next, with a chain of @n additions between; -1: it cannot be traced. */
+static long steps_of(size_t n)
+{
+	long steps = 0;
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(1);
+		raise(SIGSTOP);
+		loop_clocks(n);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFSTOPPED(status))
+		return -1;
+	do {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		steps++;
+	} while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return steps;
+}
+
+/* The chain has as many additions as asked for, 64 a round, and one round at least. */
+static void test_clocks(void **state)
+{
+	const long one = steps_of(64);
+
+	(void)state;
+	if (one < 0) {
+		print_message("no process may be traced here\n");
+		skip();
+	}
+	/* with the end of the loop, a round has 66 instructions */
+	assert_int_equal(steps_of(101 * 64) - one, 100 * 66);
+	assert_int_equal(steps_of(2 * 64 - 1), one);
+	assert_int_equal(steps_of(1), one);
+	assert_int_equal(steps_of(0), one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_json),	cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_code),	cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_is_there),
+		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
