@@ -159,6 +159,35 @@ static void test_long(void **state)
 	assert_string_equal(name(), text);
 }
 
+/* The whole payload, which ends with the name; one that is longer than any, and one that ends within the attribute. */
+static void test_limits(void **state)
+{
+	enum { MOST = 16384 };
+	static unsigned char payload[MOST + 1];
+	static const char attribute_of[] = "\x0a\x0cservice.name\x12\x04\x0a\x02"
+					   "ab";
+	const size_t n = sizeof(attribute_of) - 1, key = 15;
+	const uint64_t where = (uintptr_t)payload;
+	uint32_t len = MOST;
+
+	(void)state;
+	publish("checkout");
+	memcpy(context + 24, &where, sizeof(where));
+	memcpy(context + 12, &len, sizeof(len));
+	memcpy(payload + MOST - n, attribute_of, n);
+	assert_string_equal(name(), "ab");
+	len = MOST + 1;
+	memcpy(context + 12, &len, sizeof(len));
+	assert_null(name());
+	len = MOST;
+	memcpy(context + 12, &len, sizeof(len));
+	for (size_t bytes = key; bytes < n; bytes++) {
+		memset(payload, 0, sizeof(payload));
+		memcpy(payload + MOST - bytes, attribute_of, bytes);
+		assert_null(name());
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_anonymous),
 		cmocka_unit_test_setup_teardown(test_not_understood, up, down),
 		cmocka_unit_test_setup_teardown(test_long, up, down),
+		cmocka_unit_test_setup_teardown(test_limits, up, down),
 	};
 
 	return cmocka_run_group_tests_name("push_service", tests, NULL, NULL);

@@ -327,6 +327,39 @@ static void test_hostile(void **state)
 	finish(r);
 }
 
+/* In a container, programs often have the id 1; none has 0. */
+static void test_first_process(void **state)
+{
+	struct ibscope_region_file *f = xcalloc(1, sizeof(*f));
+	struct regions *r = start();
+	char path[256];
+
+	(void)state;
+	f->magic = IBSCOPE_REGION_MAGIC;
+	f->n = 1;
+	f->name[0].state = 2;
+	strcpy(f->name[0].text, "solve");
+	f->event[0] = (struct ibscope_region_event){ .tid = 1,
+						     .time_ns = clock_ns(CLOCK_MONOTONIC),
+						     .kind = IBSCOPE_REGION_BEGIN };
+	f->event[0].check = ibscope_region_check(&f->event[0], 0);
+	put_file("0.5", f, sizeof(*f), 0, sizeof(*f));
+	regions_refresh(r, true);
+	none(r);
+	snprintf(path, sizeof(path), "%s/0.5", dir);
+	assert_int_equal(unlink(path), 0);
+	put_file("1.5", f, sizeof(*f), 0, sizeof(*f));
+	regions_refresh(r, true);
+	assert_string_equal(next(r).region.name, "solve");
+	none(r);
+	/* nobody else finds it again */
+	snprintf(path, sizeof(path), "%s/1.5", dir);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(regions_lost(r), 0);
+	free(f);
+	finish(r);
+}
+
 /* A loop that begins regions and never ends them takes a bounded amount of memory. */
 static void test_never_ended(void **state)
 {
@@ -372,11 +405,12 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),	cmocka_unit_test(test_no_collector),
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_now),	cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_sweep),	cmocka_unit_test(test_never_ended),
+		cmocka_unit_test(test_events),	      cmocka_unit_test(test_no_collector),
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_now),	      cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_sweep),	      cmocka_unit_test(test_never_ended),
+		cmocka_unit_test(test_first_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
