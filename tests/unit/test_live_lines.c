@@ -87,11 +87,57 @@ static void test_selection(void **state)
 	hidden(&o, "--op must include load, store and locked: sharing cannot be judged");
 }
 
+static int prepare(const char *event, __u32 feed, struct sampling_opts *o, struct err *err)
+{
+	*o = (struct sampling_opts){ .n_events = 1 };
+	snprintf(o->events, sizeof(o->events), "%s", event);
+	assert_int_equal(event_parse(event, &o->event[0].spec, err), 0);
+	return live_lines_prepare(o, feed, err);
+}
+
+static void refused(const char *event, const char *why)
+{
+	struct sampling_opts o;
+	struct err err;
+
+	assert_int_equal(prepare(event, 0, &o, &err), -EINVAL);
+	assert_string_equal(err.text, why);
+	assert_int_equal(o.sampler.line_sets, 0);
+}
+
+/* The sampler keeps lines, unless the event drops what tells who shares them. */
+static void test_prepare(void **state)
+{
+	struct sampling_opts o;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(prepare("ibs_op//", 0, &o, &err), 0);
+	assert_int_equal(o.sampler.line_sets, IBS_LINE_SETS);
+	assert_int_equal(o.sampler.line_feed, SHARING);
+	assert_int_equal(
+		prepare("ibs_op/l3missonly=0,cnt_ctl=1/", SHARING | IBS_SRC_MEMORY, &o, &err), 0);
+	assert_int_equal(o.sampler.line_feed, SHARING | IBS_SRC_MEMORY);
+	refused("ibs_fetch//", "-e ibs_fetch//: samples of ibs_fetch have no data addresses");
+	refused("ibs_op/l3missonly=1/", "-e ibs_op/l3missonly=1/: l3missonly drops hits in caches "
+					"of the same complex: sharing cannot be judged");
+	refused("ibs_op/ldlat=1/", "-e ibs_op/ldlat=1/: ldlat drops all stores, and fast hits in "
+				   "caches: sharing cannot be judged");
+	refused("ibs_op/ldlat=4095/", "-e ibs_op/ldlat=4095/: ldlat drops all stores, and fast "
+				      "hits in caches: sharing cannot be judged");
+	refused("ibs_op/strmst=1/", "-e ibs_op/strmst=1/: strmst drops everything but streaming "
+				    "stores: sharing cannot be judged");
+	o = (struct sampling_opts){ .n_events = 1, .select.sel.min_lat = 3 };
+	assert_int_equal(live_lines_prepare(&o, 0, &err), -EINVAL);
+	assert_int_equal(o.sampler.line_sets, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_feed),
 		cmocka_unit_test(test_selection),
+		cmocka_unit_test(test_prepare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
