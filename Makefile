@@ -197,6 +197,9 @@ $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += $(CMDLIBS)
 $(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_push_http: LDLIBS += -lcurl
 
+# A test of a collector, which talks to systemd.
+$(O)/tests/bpf/test_collector: LDLIBS += -lsystemd
+
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_corpus.o $(lib)
