@@ -111,8 +111,11 @@ static bool show(const struct pager *p)
 	/* ^C is a key of the pager, and the pager may exit before it has read everything */
 	for (int i = 0; i < 3; i++)
 		sigaction(signals[i], &ignore, &before[i]);
-	if (f)
+	if (f) {
+		/* without a buffer: what the pager does not read must not make pclose() fail */
+		setvbuf(f, NULL, _IONBF, 0);
 		fwrite(p->text, 1, p->size, f);
+	}
 	status = f ? pclose(f) : -1;
 	for (int i = 0; i < 3; i++)
 		sigaction(signals[i], &before[i], NULL);
