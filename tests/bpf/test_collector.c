@@ -17,7 +17,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 #include "base/clock.h"
 #include "collector/collector.h"
 #include "live_lines/live_lines.h"
+#include "pins/pinned.h"
 #include "trace/trace.h"
 
 #define DIR	  "/run/t"
@@ -38,6 +41,10 @@
 #define TIMEOUT_S 30
 #define WORDS	  24
 #define ROOM	  (4 << 20)
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 /* What a client was told. */
 struct said {
@@ -492,9 +499,9 @@ static void test_resume(void **state)
 
 /* --- users --- */
 
-static char cgroup[512], procs[600], name[64];
+static char cgroup[512], inner[600], procs[700], name[64];
 
-/* A cgroup of nobody, with a process that keeps a CPU busy. Return: the process. */
+/* A cgroup of root in one of nobody, with a process that keeps a CPU busy. Return: the process. */
 static pid_t busy_cgroup(void)
 {
 	pid_t pid;
@@ -503,9 +510,11 @@ static pid_t busy_cgroup(void)
 	snprintf(name, sizeof(name), "/ibscope-collector-%d", getpid());
 	snprintf(cgroup, sizeof(cgroup), "%s%s",
 		 cgroup_tree_mount(session_tree(collector_session(c))), name);
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
+	snprintf(inner, sizeof(inner), "%s/inner", cgroup);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", inner);
 	assert_return_code(mkdir(cgroup, 0755), errno);
 	assert_return_code(chown(cgroup, NOBODY, NOBODY), errno);
+	assert_return_code(mkdir(inner, 0755), errno);
 	pid = fork();
 	if (!pid) {
 		fd = open(procs, O_WRONLY);
@@ -523,6 +532,8 @@ static void end_cgroup(pid_t pid)
 
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	while (rmdir(inner) && errno == EBUSY && now_s() < stop)
+		usleep(1000);
 	while (rmdir(cgroup) && errno == EBUSY && now_s() < stop)
 		usleep(1000);
 }
@@ -536,11 +547,51 @@ static bool sees(uid_t uid, bool inside)
 	return strstr(said->text, name) != NULL;
 }
 
+/* Connects in the job, and exits; a child of it sends the request when its parent is a zombie. */
+static void ask_for_the_dead(void *arg)
+{
+	const pid_t parent = getpid();
+	struct sockaddr_un to = { .sun_family = AF_UNIX, .sun_path = USERS };
+	int dir = open(procs, O_WRONLY), fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	ssize_t n;
+
+	(void)arg;
+	if (dir < 0 || write(dir, "0", 1) != 1 || setresuid(NOBODY - 1, NOBODY - 1, NOBODY - 1) ||
+	    connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		_exit(1);
+	if (fork())
+		_exit(0);
+	while (getppid() == parent)
+		usleep(1000);
+	said->result = CONTROL_FAILED;
+	if (write(fd, "snapshot\n\n", 10) == 10)
+		while ((n = read(fd, said->text + said->n, ROOM / 2 - said->n)) > 0)
+			said->n += n;
+	said->text[said->n] = 0;
+	__atomic_store_n(&said->ret, 1, __ATOMIC_RELEASE);
+	_exit(0);
+}
+
+static bool kernel_has_peer_pidfd(void)
+{
+	int pair[2], fd = -1;
+	socklen_t n = sizeof(fd);
+	bool has;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	has = !getsockopt(pair[0], SOL_SOCKET, SO_PEERPIDFD, &fd, &n);
+	if (fd >= 0)
+		close(fd);
+	close(pair[0]);
+	close(pair[1]);
+	return has;
+}
+
 /* Users see the groups of their own cgroups, and of the jobs that they are in. */
 static void test_users(void **state)
 {
 	const double stop = now_s() + TIMEOUT_S;
-	pid_t pid;
+	pid_t pid, dead;
 
 	(void)state;
 	begin("--unpin --control=none --user-socket=" USERS " --user-jobs=/ibscope-collector-*");
@@ -550,6 +601,18 @@ static void test_users(void **state)
 	assert_true(sees(NOBODY, false));
 	assert_false(sees(NOBODY - 1, false));
 	assert_true(sees(NOBODY - 1, true));
+	/* a job is that of the process that connected, as long as it lives: another may have its id */
+	memset(said, 0, sizeof(*said) + 1);
+	if (!(dead = fork()))
+		ask_for_the_dead(NULL);
+	while (!__atomic_load_n(&said->ret, __ATOMIC_ACQUIRE) && now_s() < stop)
+		turn();
+	assert_memory_equal(said->text, "ok\n", 3);
+	if (kernel_has_peer_pidfd())
+		assert_null(strstr(said->text, name));
+	else
+		print_message("no pidfds of peers before Linux 6.5\n");
+	assert_int_equal(waitpid(dead, NULL, 0), dead);
 	/* nothing belongs to root, whose pins have all */
 	assert_false(sees(0, false));
 	ask_as(&(struct request){ .path = USERS, .text = "status\n", .uid = NOBODY });
@@ -715,6 +778,40 @@ static void test_overwritten(void **state)
 	unlink(DIR "/dump");
 }
 
+/* Groups have their slowest samples beside their names, slowest first, of a second ago or so, in one recording. */
+static void check_slowest(void)
+{
+	const __u64 now = clock_ns(CLOCK_REALTIME);
+	__u64 recording = 0;
+	struct snapshot s;
+	struct pinned *p;
+	struct err err = { "" };
+	unsigned int n = 0;
+
+	if (pinned_open(PINS, &p, &err) || pinned_snapshot(p, &s, &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < s.n_groups; i++) {
+		struct ibs_slot_name of;
+
+		pinned_name(p, &s.groups[i], &of);
+		for (int k = 0; k < IBS_EXEMPLARS && of.slowest[k].time_ns; k++, n++) {
+			const struct ibs_exemplar *x = &of.slowest[k];
+
+			recording = recording ?: x->recording_ns;
+			assert_int_equal(x->recording_ns, recording);
+			assert_true(x->time_ns < now && now - x->time_ns < TIMEOUT_S * 1e9);
+			assert_true(x->latency > 0);
+			if (k)
+				assert_true(x->latency <= of.slowest[k - 1].latency &&
+					    x->src != of.slowest[k - 1].src);
+		}
+	}
+	assert_true(n > 0);
+	assert_true(recording && recording < now);
+	snapshot_free(&s);
+	pinned_close(p);
+}
+
 /* On SIGUSR2 it writes into its directory; the slowest samples are then beside the counters. */
 static void test_own_dump(void **state)
 {
@@ -735,6 +832,7 @@ static void test_own_dump(void **state)
 		json_decref(o);
 	}
 	assert_true(written);
+	check_slowest();
 	end();
 	assert_int_equal(system("rm -r " DIR "/flight"), 0);
 }
