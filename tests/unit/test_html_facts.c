@@ -703,6 +703,13 @@ static void test_facts_ledger(void **state)
 	o = facts();
 	same(json_object_get(o, "ledger"), "unseen", "3");
 	json_decref(o);
+	/* counters have samples that were counted, the first outcome of all */
+	end_of.ledger.outcome[IBS_OUTCOME_AGGREGATED] = 4;
+	end_of.ledger.outcome[IBS_OUTCOME_FORWARDED] = 0;
+	o = facts();
+	same(json_object_get(o, "ledger"), "rows",
+	     "[['aggregated',4],['filtered: pid',2],['lost: lease',1]]");
+	json_decref(o);
 }
 
 static void test_facts_strata(void **state)

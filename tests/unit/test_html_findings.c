@@ -194,9 +194,26 @@ static void test_weights(void **unused)
 	assert_int_equal(find(row, 2, f), 0);
 }
 
+/* One sample with a cause that none of 100,000 others has is no chance; one that counts as a quarter of one is. */
+static void test_a_single_sample(void **unused)
+{
+	struct html_finding f[HTML_FINDINGS_MAX];
+	struct html_tally rows[] = { exact(1, 1), exact(100000, 0) };
+
+	(void)unused;
+	/* it costs as much as a tenth of the others together */
+	rows[0].of[HTML_CAUSE_HITM].all = rows[0].of[HTML_CAUSE_HITM].part = rows[0].cycles = 1e6;
+	assert_int_equal(find(rows, 2, f), 1);
+	assert_int_equal(f[0].row, 0);
+	assert_int_equal(f[0].cause, HTML_CAUSE_HITM);
+	rows[0].of[HTML_CAUSE_HITM].samples = rows[0].of[HTML_CAUSE_HITM].part_samples = 0.25;
+	assert_int_equal(find(rows, 2, f), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_single_sample),
 		cmocka_unit_test(test_a_share_like_that_of_the_total),
 		cmocka_unit_test(test_a_row_that_differs),
 		cmocka_unit_test(test_the_largest_row),

@@ -330,7 +330,13 @@ static void test_annotate(void **state)
 	if (source->annotate(source, top, &a, &err))
 		fail_msg("%s", err.text);
 	assert_non_null(a);
-	annotate_free(a);
+	/* its instructions, until a key leaves them */
+	assert_true(a->n > 1);
+	assert_int_equal(a->n_functions, 1);
+	top_annotate(top, top_function(top), a);
+	assert_int_equal(top->mode, TOP_FUNCTION);
+	top_key(top, TOP_ESCAPE);
+	assert_int_equal(top->mode, TOP_TABLE);
 	for (int i = 0; i < 3 && *top_function(top) != '['; i++)
 		top_key(top, TOP_UP);
 	assert_int_equal(*top_function(top), '[');
