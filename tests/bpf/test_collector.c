@@ -526,6 +526,59 @@ static pid_t busy_cgroup(void)
 	return pid;
 }
 
+/* A cgroup of root whose name begins with that of nobody's, with a process as above. */
+static pid_t busy_neighbour(char other[700])
+{
+	pid_t pid;
+	int fd;
+
+	snprintf(other, 700, "%s-2", cgroup);
+	assert_return_code(mkdir(other, 0755), errno);
+	pid = fork();
+	if (!pid) {
+		char file[800];
+
+		snprintf(file, sizeof(file), "%s/cgroup.procs", other);
+		fd = open(file, O_WRONLY);
+		if (fd < 0 || write(fd, "0", 1) != 1)
+			_exit(1);
+		for (;;)
+			;
+	}
+	return pid;
+}
+
+static void end_neighbour(pid_t pid, const char *other)
+{
+	const double stop = now_s() + TIMEOUT_S;
+
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	while (rmdir(other) && errno == EBUSY && now_s() < stop)
+		usleep(1000);
+}
+
+/* Is the cgroup among the groups that root sees in the pins? */
+static bool is_counted(const char *path)
+{
+	struct err err = { "" };
+	struct snapshot s;
+	struct pinned *p;
+	bool found = false;
+
+	if (pinned_open(PINS, &p, &err) || pinned_snapshot(p, &s, &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < s.n_groups; i++) {
+		struct ibs_slot_name of;
+
+		pinned_name(p, &s.groups[i], &of);
+		found |= !strcmp(of.cgroup, path);
+	}
+	snapshot_free(&s);
+	pinned_close(p);
+	return found;
+}
+
 static void end_cgroup(pid_t pid)
 {
 	const double stop = now_s() + TIMEOUT_S;
@@ -591,7 +644,8 @@ static bool kernel_has_peer_pidfd(void)
 static void test_users(void **state)
 {
 	const double stop = now_s() + TIMEOUT_S;
-	pid_t pid, dead;
+	char other[700], path[100];
+	pid_t pid, dead, neighbour;
 
 	(void)state;
 	begin("--unpin --control=none --user-socket=" USERS " --user-jobs=/ibscope-collector-*");
@@ -620,6 +674,15 @@ static void test_users(void **state)
 	assert_string_equal(said->text, "this socket answers 'snapshot' only, without arguments\n");
 	ask_as(&(struct request){ .path = USERS, .text = "snapshot\nx\n", .uid = NOBODY });
 	assert_int_equal(said->result, CONTROL_USAGE);
+	/* a name that begins like that of a user's cgroup is not below it */
+	neighbour = busy_neighbour(other);
+	snprintf(path, sizeof(path), "%s-2", name);
+	while (!is_counted(path) && now_s() < stop)
+		turn();
+	assert_true(is_counted(path));
+	assert_true(sees(NOBODY, false));
+	assert_null(strstr(said->text, path));
+	end_neighbour(neighbour, other);
 	end_cgroup(pid);
 	/* nobody knows whose it was */
 	while (sees(NOBODY, false) && now_s() < stop + TIMEOUT_S)
@@ -675,13 +738,14 @@ static void dump_it(void *arg)
 }
 
 struct counted {
-	__u64 samples, ours, first, last;
+	__u64 samples, ours, in_cgroups, first, last;
 	struct trace_end end;
 };
 
 static struct counted read_file(const char *path)
 {
 	struct counted n = {};
+	struct u64_map named = {};
 	struct trace_event ev;
 	struct trace *t;
 	struct err err;
@@ -690,14 +754,21 @@ static struct counted read_file(const char *path)
 	if (trace_open(path, &t, &err))
 		fail_msg("%s", err.text);
 	while ((ret = trace_next(t, &ev, &err)) > 0) {
+		if (ev.kind == TRACE_CGROUP)
+			u64_map_put(&named, ev.cgroup.id, 0);
 		if (ev.kind != TRACE_SAMPLE_OP)
 			continue;
+		/* names come before what they name */
+		if (ev.sample.cgroup_id)
+			assert_int_equal(u64_map_get(&named, ev.sample.cgroup_id), 0);
+		n.in_cgroups += ev.sample.cgroup_id != 0;
 		n.first = n.first ?: ev.time;
 		n.last = ev.time;
 		n.samples++;
 		n.ours += ev.sample.tgid == (__u32)getpid();
 	}
 	assert_int_equal(ret, 0);
+	u64_map_free(&named);
 	n.end = *trace_end(t);
 	trace_close(t);
 	return n;
@@ -754,6 +825,7 @@ static void test_dump(void **state)
 	assert_int_equal(overwritten, 0);
 	assert_true(n.samples > 500);
 	assert_true(n.ours > 500);
+	assert_true(n.in_cgroups > 500);
 	assert_true(n.first >= began && n.last <= clock_ns(CLOCK_MONOTONIC));
 	/* since the recorder began, which is not a minute ago */
 	assert_true(window_s > 0.2 && window_s <= since_s + 0.1);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -42,7 +43,8 @@ static struct err err;
 static struct {
 	char answer[256];
 	unsigned int requests;
-	size_t bytes;	/* of the last body */
+	size_t bytes; /* of the last body, which begins with: */
+	unsigned char body[1 << 18];
 	char head[256]; /* of the last request */
 } * server;
 static pid_t server_pid;
@@ -74,6 +76,8 @@ static void answer_one(int fd)
 			need = end + 4 - request + (length ? strtoul(length + 17, NULL, 10) : 0);
 		server->bytes = end ? n - (end + 4 - request) : 0;
 	}
+	if (server->bytes && server->bytes < sizeof(server->body))
+		memcpy(server->body, request + n - server->bytes, server->bytes);
 	snprintf(server->head, sizeof(server->head), "%.*s", (int)strcspn(request, "\r"), request);
 	__atomic_add_fetch(&server->requests, 1, __ATOMIC_RELEASE);
 	if (write(fd, server->answer, strlen(server->answer)) < 0)
@@ -181,6 +185,24 @@ static void wait_for(__u64 profiles)
 	assert_int_equal(n, profiles);
 }
 
+/* Does the last profile, which is compressed, have this text? */
+static bool profile_has(const char *what)
+{
+	static unsigned char plain[1 << 20];
+	z_stream z = { .next_out = plain, .avail_out = sizeof(plain) };
+	unsigned char *at = memmem(server->body, server->bytes, "\x1f\x8b\x08", 3);
+	bool found;
+
+	assert_non_null(at);
+	z.next_in = at;
+	z.avail_in = server->body + server->bytes - at;
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	found = memmem(plain, z.total_out, what, strlen(what)) != NULL;
+	inflateEnd(&z);
+	return found;
+}
+
 /* --- outcomes --- */
 
 static void test_delivered(void **state)
@@ -211,6 +233,10 @@ static void test_delivered(void **state)
 	assert_true(server->bytes > 100);
 	assert_memory_equal(server->head, "POST /base/ingest?", 18);
 	assert_non_null(strstr(server->head, "name=ibscope"));
+	/* with samples of the function that keeps the CPU busy */
+	assert_true(profile_has("test_push"));
+	assert_true(profile_has("turn"));
+	assert_false(profile_has("no such function"));
 	/* the next one begins a second after the first */
 	assert_false(push_pending(push));
 	ms = push_prepare(push, fds);
