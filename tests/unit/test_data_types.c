@@ -3,18 +3,16 @@
  * Types of data and code of this program, by its own debug information. The functions below never run: they have
  * instructions with labels, and each test says what one of these accesses.
  */
-#include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "types/data_types.h"
+#include "self_types.h"
 
 struct pos {
 	int x, y;
@@ -290,65 +288,6 @@ CODE void types_code_inlined(void)
 
 /* --- queries --- */
 
-static Dwfl *dwfl;
-static struct types *t;
-static __u64 load_address;
-static struct type_access got;
-
-static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	*(__u64 *)arg = info->dlpi_addr;
-	return 1;
-}
-
-static int set_up(void **state)
-{
-	static const Dwfl_Callbacks callbacks = {
-		.find_elf = dwfl_build_id_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
-		.section_address = dwfl_offline_section_address,
-	};
-	char path[4096] = "";
-	Dwfl_Module *module;
-	GElf_Addr bias;
-
-	(void)state;
-	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
-	dl_iterate_phdr(first_object, &load_address);
-	dwfl = dwfl_begin(&callbacks);
-	module = dwfl_report_offline(dwfl, "", path, -1);
-	assert_non_null(module);
-	assert_int_equal(dwfl_report_end(dwfl, NULL, NULL), 0);
-	assert_non_null(dwfl_module_getelf(module, &bias));
-	t = types_new(module, bias);
-	return 0;
-}
-
-static int clean_up(void **state)
-{
-	(void)state;
-	types_free(t);
-	dwfl_end(dwfl);
-	return 0;
-}
-
-static __u64 linked(const volatile void *at)
-{
-	return (uintptr_t)at - load_address;
-}
-
-static void found(enum type_kind kind, const char *type, const char *field, __u64 offset,
-		  __u64 begin, __u64 size)
-{
-	assert_int_equal(got.kind, kind);
-	assert_string_equal(got.type, type);
-	assert_string_equal(got.field ?: "(none)", field ?: "(none)");
-	assert_int_equal(got.offset, offset);
-	assert_int_equal(got.field_offset, begin);
-	assert_int_equal(got.field_size, size);
-}
-
 /* @bytes at an offset of types_shape */
 static void data(__u64 at, unsigned int bytes, const char *field, __u64 begin, __u64 size)
 {
@@ -421,13 +360,6 @@ static void test_names(void **state)
 	assert_null(got.field);
 }
 
-static void list(const char *path, __u64 offset, __u64 size, void *arg)
-{
-	char *text = arg;
-
-	sprintf(text + strlen(text), "%s %llu %llu\n", path, offset, size);
-}
-
 static void test_layout(void **state)
 {
 	char text[1024] = "";
@@ -459,14 +391,6 @@ static void code(const char *at, enum type_kind kind, const char *type, const ch
 		types_of_code(t, linked(at), &got);
 		found(kind, type, field, offset, begin, size);
 	}
-}
-
-static void none(const char *at, enum type_kind kind)
-{
-	types_of_code(t, linked(at), &got);
-	assert_int_equal(got.kind, kind);
-	assert_null(got.type);
-	assert_null(got.field);
 }
 
 static void test_variables(void **state)

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Types, places of variables and inlined functions of debug information that is written here byte by byte: what other
+ * languages than C and other compilers write. Its code never runs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "self_types.h"
+
+/* clang-format off */
+
+/* Abbreviations: number, tag, children, and attributes with their forms. */
+__asm__(
+	".macro abbrev number, tag, children, attributes:vararg\n"
+	"	.uleb128 \\number, \\tag\n"
+	"	.byte \\children\n"
+	"	.uleb128 \\attributes\n"
+	"	.byte 0, 0\n"
+	".endm\n"
+	".section .debug_abbrev,\"\",@progbits\n"
+	".Lmade_abbrev:\n"
+	"abbrev 1, 0x11, 1, 0x13, 0x05, 0x1b, 0x08, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17\n" /* unit */
+	"abbrev 2, 0x24, 0, 0x03, 0x08, 0x0b, 0x0b\n"			/* base type: name, size */
+	"abbrev 3, 0x13, 1, 0x03, 0x08, 0x0b, 0x0b\n"			/* struct: name, size */
+	"abbrev 4, 0x0d, 0, 0x03, 0x08, 0x49, 0x13, 0x38, 0x0b\n"	/* member: name, type, place */
+	"abbrev 5, 0x02, 1, 0x03, 0x08, 0x0b, 0x0b\n"			/* class: name, size */
+	"abbrev 6, 0x1c, 0, 0x49, 0x13, 0x38, 0x0b\n"			/* base: type, place */
+	"abbrev 7, 0x0d, 0, 0x03, 0x08, 0x49, 0x13, 0x3f, 0x19\n"	/* static member: name, type */
+	"abbrev 8, 0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x18\n"	/* variable: name, type, location */
+	"abbrev 9, 0x01, 1, 0x49, 0x13\n"				/* array: type */
+	"abbrev 10, 0x21, 0, 0x22, 0x0b, 0x2f, 0x0b\n"			/* range: lower and upper bound */
+	"abbrev 11, 0x21, 0, 0x37, 0x0b\n"				/* range: count */
+	"abbrev 12, 0x0f, 0, 0x49, 0x13\n"				/* pointer: type */
+	"abbrev 13, 0x0f, 0, 0x03, 0x08, 0x49, 0x13\n"			/* pointer: name, type */
+	"abbrev 14, 0x10, 0, 0x49, 0x13\n"				/* reference: type */
+	"abbrev 15, 0x42, 0, 0x49, 0x13\n"				/* rvalue reference: type */
+	"abbrev 16, 0x39, 1, 0x03, 0x08\n"				/* namespace: name */
+	"abbrev 17, 0x39, 1, 0x3b, 0x0b\n"				/* namespace: line */
+	"abbrev 18, 0x33, 1, 0x15, 0x13\n"				/* variants: discriminant */
+	"abbrev 19, 0x19, 1, 0x16, 0x0b\n"				/* variant: its value */
+	"abbrev 20, 0x0d, 0, 0x49, 0x13, 0x38, 0x0b\n"			/* member: type, place */
+	"abbrev 21, 0x0d, 0, 0x03, 0x08, 0x49, 0x13, 0x38, 0x18\n"	/* member: name, type, expression */
+	"abbrev 22, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0x40, 0x18\n" /* function: name, code, frame */
+	"abbrev 23, 0x2e, 0, 0x03, 0x08, 0x49, 0x13\n"			/* function: name, type */
+	"abbrev 24, 0x05, 0, 0x49, 0x13, 0x02, 0x18\n"			/* parameter: type, location */
+	"abbrev 25, 0x1d, 1, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0x58, 0x0b, 0x59, 0x0b\n" /* inlined: of, code, call */
+	"abbrev 26, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0x58, 0x0b\n"	/* the same without a line */
+	"abbrev 27, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0x59, 0x0b\n"	/* without a file */
+	"abbrev 28, 0x48, 0, 0x7d, 0x01, 0x7f, 0x13\n"			/* call: where it returns to, function */
+	"abbrev 29, 0x2e, 0, 0x03, 0x08, 0x6e, 0x08\n"			/* function: name, name of the linker */
+	"abbrev 30, 0x21, 0, 0x22, 0x0b\n"				/* range: lower bound */
+	"abbrev 31, 0x2e, 0, 0x03, 0x08\n"				/* function: name */
+	"abbrev 32, 0x04, 0, 0x03, 0x08, 0x0b, 0x0b\n"			/* enum: name, size */
+	".byte 0\n"
+	".text\n");
+
+/* Two files: 0 and 1. */
+__asm__(
+	".section .debug_line.made,\"\",@progbits\n"
+	".Lmade_line:\n"
+	"	.4byte .Lmade_line_end - .Lmade_line - 4\n"
+	"	.2byte 5\n"
+	"	.byte 8, 0\n"
+	"	.4byte .Lmade_line_end - .Lmade_line_head\n"
+	".Lmade_line_head:\n"
+	"	.byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1\n"
+	"	.byte 1, 1, 8, 1\n"
+	"	.asciz \"/made\"\n"
+	"	.byte 2, 1, 8, 2, 0x0b, 2\n"
+	"	.asciz \"made.c\"\n"
+	"	.byte 0\n"
+	"	.asciz \"call.h\"\n"
+	"	.byte 0\n"
+	".Lmade_line_end:\n"
+	".text\n");
+
+#define REF(label)     ".4byte .Lmade_" #label " - .Lmade_info\n"
+#define TYPE(label)    ".Lmade_" #label ": .uleb128 "
+#define NAME(text)     ".asciz \"" text "\"\n"
+#define BYTE(n)	       ".byte " #n "\n"
+#define END	       ".byte 0\n"
+#define MEMBER(name, type, at) ".uleb128 4\n" NAME(name) REF(type) BYTE(at)
+#define VARIABLE(name, type) ".uleb128 8\n" NAME(#name) REF(type) ".byte 9, 3\n.8byte " #name "\n"
+#define PARAMETER(type, ...) ".uleb128 24\n" REF(type) ".byte " #__VA_ARGS__ "\n"
+#define CODE(from, end) ".8byte " #from "\n.8byte " #end " - " #from "\n"
+
+__asm__(
+	".section .debug_info,\"\",@progbits\n"
+	".Lmade_info:\n"
+	"	.4byte .Lmade_info_end - .Lmade_info - 4\n"
+	"	.2byte 5\n"
+	"	.byte 1, 8\n"
+	"	.4byte .Lmade_abbrev\n"
+	".uleb128 1\n.2byte 0x21\n" NAME("/made") CODE(made_code, made_code_end) ".4byte .Lmade_line\n" /* C++ */
+	TYPE(int) "2\n" NAME("int") BYTE(4)
+	TYPE(long) "2\n" NAME("long") BYTE(8)
+	TYPE(char) "2\n" NAME("char") BYTE(1)
+	".uleb128 16\n" NAME("shop")
+		TYPE(base) "3\n" NAME("Base") BYTE(8)
+			MEMBER("id", long, 0)
+		END
+		TYPE(item) "5\n" NAME("Item") BYTE(32)
+			TYPE(inner) "3\n" NAME("Inner") BYTE(8)
+				MEMBER("a", int, 0)
+			END
+			".uleb128 6\n" REF(base) BYTE(0)
+			MEMBER("price", int, 8)
+			".uleb128 7\n" NAME("count") REF(long)
+			".uleb128 21\n" NAME("moved") REF(int) ".byte 2, 0x23, 16\n"
+			".uleb128 21\n" NAME("odd") REF(int) ".byte 3, 0x23, 20, 0x06\n"
+			MEMBER("next", item_reference, 24)
+		END
+		".uleb128 17\n" BYTE(1)
+			TYPE(hidden) "3\n" NAME("Hidden") BYTE(4)
+				MEMBER("h", int, 0)
+			END
+		END
+		VARIABLE(made_hidden, hidden)
+		TYPE(small) "31\n" NAME("small")
+	END
+	TYPE(tiny) "29\n" NAME("tiny") NAME("_Z4tinyv")
+	TYPE(item_reference) "14\n" REF(item)
+	TYPE(item_moved) "15\n" REF(item)
+	TYPE(item_pointer) "12\n" REF(item)
+	TYPE(base_pointer) "12\n" REF(base)
+	TYPE(named_pointer) "13\n" NAME("*shop.Item") REF(item)
+	TYPE(color) "32\n" NAME("Color") BYTE(4)
+	TYPE(five) "9\n" REF(int)
+		".uleb128 10\n.byte 1, 5\n"
+	END
+	TYPE(six) "9\n" REF(int)
+		".uleb128 11\n" BYTE(2)
+		".uleb128 11\n" BYTE(3)
+	END
+	TYPE(open) "9\n" REF(int)
+		".uleb128 30\n" BYTE(0)
+	END
+	TYPE(flex) "3\n" NAME("Flex") BYTE(8)
+		MEMBER("n", long, 0)
+		MEMBER("more", open, 8)
+	END
+	TYPE(flex_pointer) "12\n" REF(flex)
+	TYPE(pair) "3\n" NAME("Pair") BYTE(16)
+		MEMBER("a", item_pointer, 0)
+		MEMBER("b", flex_pointer, 8)
+	END
+	/* enums of Rust, of which the second one has no discriminant of its own */
+	TYPE(num) "3\n" NAME("Num") BYTE(16)
+		MEMBER("value", long, 8)
+	END
+	TYPE(text) "3\n" NAME("Text") BYTE(16)
+		MEMBER("ptr", item_pointer, 8)
+	END
+	TYPE(value) "3\n" NAME("Value") BYTE(16)
+		".uleb128 18\n" REF(discriminant)
+			TYPE(discriminant) "20\n" REF(long) BYTE(0)
+			".uleb128 19\n" BYTE(0)
+				MEMBER("Num", num, 0)
+			END
+			".uleb128 19\n" BYTE(1)
+				MEMBER("Text", text, 0)
+			END
+		END
+		MEMBER("after", char, 15)
+	END
+	TYPE(some) "3\n" NAME("Some") BYTE(8)
+		MEMBER("it", item_pointer, 0)
+	END
+	TYPE(niche) "3\n" NAME("Niche") BYTE(8)
+		".uleb128 18\n" REF(of_niche)
+			TYPE(of_niche) "20\n" REF(long) BYTE(0)
+			".uleb128 19\n" BYTE(1)
+				MEMBER("Some", some, 0)
+			END
+		END
+	END
+	VARIABLE(made_item, item)
+	VARIABLE(made_reference, item_reference)
+	VARIABLE(made_moved, item_moved)
+	VARIABLE(made_named, named_pointer)
+	VARIABLE(made_inner, inner)
+	VARIABLE(made_color, color)
+	VARIABLE(made_five, five)
+	VARIABLE(made_six, six)
+	VARIABLE(made_value, value)
+	VARIABLE(made_niche, niche)
+	TYPE(callee) "23\n" NAME("make") REF(item_pointer)
+	/* a function: eight places of variables, which is as many as there is room for at first */
+	".uleb128 22\n" NAME("made_code") CODE(made_code, made_code_end) ".byte 1, 0x9c\n"
+		PARAMETER(item_pointer, 1, 0x55)			/* in rdi */
+		PARAMETER(item_pointer, 3, 0x74, 8, 0x9f)		/* rsi plus 8 */
+		PARAMETER(pair, 6, 0x51, 0x93, 8, 0x52, 0x93, 8)	/* in rdx and rcx */
+		PARAMETER(item, 2, 0x91, 0x40)				/* 64 below the frame */
+		PARAMETER(base_pointer, 1, 0x58)			/* in r8 */
+		PARAMETER(item_pointer, 1, 0x58)			/* the same as a larger type */
+		PARAMETER(int, 3, 0x77, 0xc0, 0)			/* at 64(%rsp) */
+		".uleb128 28\n.8byte made_after_call\n" REF(callee)
+		".uleb128 25\n" REF(small) CODE(made_in_small, made_in_small_end) ".byte 1, 42\n"
+			".uleb128 25\n" REF(tiny) CODE(made_in_tiny, made_in_small_end) ".byte 0, 7\n"
+			END
+		END
+		".uleb128 26\n" REF(small) CODE(made_no_line, made_no_file) ".byte 1\n"
+		".uleb128 27\n" REF(small) CODE(made_no_file, made_bad_file) ".byte 42\n"
+		".uleb128 25\n" REF(small) CODE(made_bad_file, made_bad_file_end) ".byte 2, 42\n"
+		END
+	END
+	END
+	".Lmade_info_end:\n"
+	".text\n");
+
+#define LABEL(name) ".globl " #name "\n" #name ": "
+
+__asm__(
+	".section .text.made,\"ax\",@progbits\n" /* the compiler's unit does not have it */
+	LABEL(made_code) "\n"
+	"	.cfi_startproc\n"
+	LABEL(made_at_price) "movl 8(%rdi), %eax\n"
+	LABEL(made_at_minus) "movl 16(%rsi), %eax\n"
+	LABEL(made_at_piece) "movl 8(%rdx), %eax\n"
+	LABEL(made_at_second) "movq (%rcx), %rax\n"
+	LABEL(made_at_flex) "movl 20(%rcx), %eax\n"
+	LABEL(made_at_frame) "movl -48(%rsp), %eax\n"
+	LABEL(made_at_below) "movl -60(%rsp), %eax\n"
+	LABEL(made_at_slot) "movl 64(%rsp), %eax\n"
+	LABEL(made_at_largest) "movl 8(%r8), %eax\n"
+	"	call made_callee\n"
+	LABEL(made_after_call) "movl 8(%rax), %r9d\n"
+	LABEL(made_at_other) "movl 8(%r9), %r9d\n"
+	"	call made_callee\n"
+	LABEL(made_after_other) "movl 8(%rax), %r9d\n"
+	LABEL(made_in_small) "nop\n"
+	LABEL(made_in_tiny) "nop\n"
+	LABEL(made_in_small_end) "nop\n"
+	LABEL(made_no_line) "nop\n"
+	LABEL(made_no_file) "nop\n"
+	LABEL(made_bad_file) "nop\n"
+	LABEL(made_bad_file_end) "ret\n"
+	"	.cfi_endproc\n"
+	LABEL(made_code_end) "\n"
+	"made_callee: ret\n"
+	".bss\n"
+	".balign 16\n"
+	LABEL(made_item) ".zero 32\n"
+	LABEL(made_reference) ".zero 8\n"
+	LABEL(made_moved) ".zero 8\n"
+	LABEL(made_named) ".zero 8\n"
+	LABEL(made_inner) ".zero 8\n"
+	LABEL(made_hidden) ".zero 4\n"
+	LABEL(made_color) ".zero 4\n"
+	LABEL(made_value) ".zero 16\n"
+	LABEL(made_niche) ".zero 8\n"
+	LABEL(made_five) ".zero 40\n"
+	LABEL(made_six) ".zero 40\n"
+	".text\n");
+
+/* clang-format on */
+
+extern const char made_code[], made_at_price[], made_at_minus[], made_at_piece[], made_at_second[],
+	made_at_flex[], made_at_frame[], made_at_below[], made_at_slot[], made_at_largest[],
+	made_after_call[], made_at_other[], made_after_other[], made_in_small[], made_in_tiny[],
+	made_in_small_end[], made_no_line[], made_no_file[], made_bad_file[], made_bad_file_end[];
+extern const char made_item[], made_reference[], made_moved[], made_named[], made_inner[],
+	made_hidden[], made_color[], made_value[], made_niche[], made_five[], made_six[];
+
+/* @bytes at an offset of a variable */
+static void data(const char *variable, __u64 at, unsigned int bytes, const char *type,
+		 const char *field, __u64 begin, __u64 size)
+{
+	types_of_data(t, linked(variable) + at, bytes, &got);
+	found(TYPE_VARIABLE, type, field, at, begin, size);
+}
+
+static void no_variable(const char *variable, __u64 at)
+{
+	types_of_data(t, linked(variable) + at, 4, &got);
+	assert_int_equal(got.kind, TYPE_NO_VARIABLE);
+	assert_null(got.type);
+}
+
+/* Bases are part of a class, static members and types in it are not. */
+static void test_class(void **state)
+{
+	char text[1024] = "";
+
+	(void)state;
+	data(made_item, 0, 8, "shop::Item", "id", 0, 8);
+	data(made_item, 7, 1, "shop::Item", "id", 0, 8);
+	data(made_item, 8, 4, "shop::Item", "price", 8, 4);
+	data(made_item, 12, 4, "shop::Item", "[padding]", 12, 4);
+	/* the place of a member may be an expression, but only a simple one */
+	data(made_item, 16, 4, "shop::Item", "moved", 16, 4);
+	data(made_item, 20, 4, "shop::Item", "[padding]", 20, 4);
+	data(made_item, 24, 8, "shop::Item", "next", 24, 8);
+	data(made_item, 31, 1, "shop::Item", "next", 24, 8);
+	assert_true(types_layout(t, "shop::Item", list, text));
+	assert_string_equal(text, "id 0 8\nprice 8 4\nmoved 16 4\nnext 24 8\n");
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	data(made_reference, 0, 8, "shop::Item&", NULL, 0, 0);
+	data(made_moved, 0, 8, "shop::Item&", NULL, 0, 0);
+	data(made_named, 0, 8, "*shop.Item", NULL, 0, 0);
+	data(made_inner, 0, 4, "shop::Item::Inner", "a", 0, 4);
+	data(made_hidden, 0, 4, "shop::(anonymous)::Hidden", "h", 0, 4);
+	data(made_color, 0, 4, "Color", NULL, 0, 0);
+}
+
+/* The number of elements, by bounds or by their count. */
+static void test_arrays(void **state)
+{
+	(void)state;
+	data(made_five, 0, 4, "int", NULL, 0, 0);
+	types_of_data(t, linked(made_five) + 19, 1, &got);
+	found(TYPE_VARIABLE, "int", NULL, 3, 0, 0);
+	no_variable(made_five, 20);
+	types_of_data(t, linked(made_six) + 23, 1, &got);
+	found(TYPE_VARIABLE, "int", NULL, 3, 0, 0);
+	no_variable(made_six, 24);
+}
+
+/* Variants overlap. A discriminant that is in one of them is that. */
+static void test_variants(void **state)
+{
+	char text[1024] = "";
+
+	(void)state;
+	data(made_value, 0, 8, "Value", "[variant]", 0, 8);
+	data(made_value, 8, 8, "Value", "Num.value|Text.ptr", 8, 8);
+	data(made_value, 15, 1, "Value", "after", 15, 1);
+	data(made_niche, 0, 8, "Niche", "Some.it", 0, 8);
+	assert_true(types_layout(t, "Value", list, text));
+	assert_string_equal(text, "[variant] 0 8\nNum.value 8 8\nText.ptr 8 8\nafter 15 1\n");
+	*text = 0;
+	assert_true(types_layout(t, "Niche", list, text));
+	assert_string_equal(text, "[variant] 0 8\nSome.it 0 8\n");
+}
+
+static void code(const char *at, enum type_kind kind, const char *type, const char *field,
+		 __u64 offset, __u64 begin, __u64 size)
+{
+	types_of_code(t, linked(at), &got);
+	found(kind, type, field, offset, begin, size);
+}
+
+/* Variables may be in registers, in a register minus a number, in several, on the stack or below the frame. */
+static void test_places(void **state)
+{
+	(void)state;
+	code(made_at_price, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+	code(made_at_minus, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+	code(made_at_piece, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+	code(made_at_second, TYPE_POINTER, "Flex", "n", 0, 0, 8);
+	/* behind the end of a struct, where an array without a bound goes on */
+	code(made_at_flex, TYPE_POINTER, "Flex", "more[]", 20, 8, 4);
+	code(made_at_frame, TYPE_STACK, "shop::Item", "price", 8, 8, 4);
+	none(made_at_below, TYPE_STACK_SLOT);
+	code(made_at_slot, TYPE_STACK, "int", NULL, 0, 0, 0);
+	code(made_at_largest, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+}
+
+/* What a function returns is known where debug information says which one was called. */
+static void test_calls(void **state)
+{
+	(void)state;
+	code(made_after_call, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+	none(made_at_other, TYPE_REGISTER); /* four bytes are no pointer */
+	none(made_after_other, TYPE_REGISTER);
+}
+
+static void inlined(const char *at, unsigned int level, const char *name, const char *file,
+		    int line, struct types_inlined *out)
+{
+	assert_true(types_inlined(t, linked(at), level, out));
+	assert_string_equal(out->name, name);
+	if (file)
+		assert_string_equal(out->file, file);
+	else
+		assert_null(out->file);
+	assert_int_equal(out->line, line);
+}
+
+/* The name is the linker's, or has the scope; a call without a place has none. */
+static void test_inlined(void **state)
+{
+	struct types_inlined small, again, tiny, bad;
+	struct addr_span span;
+
+	(void)state;
+	inlined(made_in_small, 0, "shop::small", "/made/call.h", 42, &small);
+	assert_string_equal(small.dir, "/made");
+	assert_int_equal(small.into, 0);
+	assert_false(types_inlined(t, linked(made_in_small), 1, &again));
+	inlined(made_in_tiny, 0, "_Z4tinyv", "/made/made.c", 7, &tiny);
+	assert_int_equal(tiny.into, small.id);
+	inlined(made_in_tiny, 1, "shop::small", "/made/call.h", 42, &again);
+	assert_int_equal(again.id, small.id);
+	assert_true(tiny.id != small.id);
+	assert_false(types_inlined(t, linked(made_in_tiny), 2, &again));
+	assert_false(types_inlined(t, linked(made_in_small_end), 0, &again));
+	inlined(made_no_line, 0, "shop::small", NULL, 0, &bad);
+	assert_null(bad.dir);
+	assert_true(bad.id != small.id);
+	inlined(made_no_file, 0, "shop::small", NULL, 0, &bad);
+	inlined(made_bad_file, 0, "shop::small", NULL, 0, &bad);
+	assert_false(types_inlined(t, linked(made_bad_file_end), 0, &bad));
+	/* from one edge to the next */
+	span = ADDR_SPAN_ALL;
+	types_inlined_span(t, linked(made_in_small), &span);
+	assert_int_equal(span.from, linked(made_in_small));
+	assert_int_equal(span.until, linked(made_in_tiny));
+	span = ADDR_SPAN_ALL;
+	types_inlined_span(t, linked(made_in_tiny), &span);
+	assert_int_equal(span.from, linked(made_in_tiny));
+	assert_int_equal(span.until, linked(made_in_small_end));
+	span = ADDR_SPAN_ALL;
+	types_inlined_span(t, linked(made_at_price), &span);
+	assert_int_equal(span.from, linked(made_code));
+	assert_int_equal(span.until, linked(made_in_small));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, clean_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_class),	T(test_names), T(test_arrays),	T(test_variants),
+		T(test_places), T(test_calls), T(test_inlined),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
