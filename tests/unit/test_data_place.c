@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What lies at an address of data, by the maps of a process alone: none of its files exists. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbols/symbols.h"
+
+#define PID  7
+#define TIME 1000
+#define GIB  (1ull << 30)
+
+static struct trace_info info = { .host = "another machine", .format = "test" };
+static struct tasks *tasks;
+static struct symbols *symbols;
+static struct data_place place;
+
+static int begin(void **state)
+{
+	const struct symbols_opts opts = { .info = &info };
+
+	(void)state;
+	tasks = tasks_new();
+	return symbols_new(&opts, &symbols, NULL);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	symbols_free(symbols);
+	tasks_free(tasks);
+	return 0;
+}
+
+static void map(__u64 start, __u64 bytes, bool exec, const char *path)
+{
+	struct trace_event ev = { .kind = TRACE_MMAP, .time = 1 };
+
+	ev.mmap = (struct trace_mmap){
+		.tgid = PID, .tid = PID, .start = start, .len = bytes, .exec = exec, .path = path
+	};
+	tasks_add(tasks, &ev);
+}
+
+static void is(__u64 addr, enum data_kind kind, const char *mapping, __u64 start, __u64 until)
+{
+	symbols_data(symbols, tasks, PID, addr, TIME, &place);
+	assert_string_equal(data_kind_name(place.kind), data_kind_name(kind));
+	assert_string_equal(place.mapping, mapping);
+	assert_int_equal(place.start, start);
+	assert_int_equal(place.end, until);
+	assert_null(place.variable);
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *path;
+		enum data_kind kind;
+	} cases[] = {
+		{ "[heap]", DATA_HEAP },
+		{ "[stack]", DATA_STACK },
+		{ "[stack:12]", DATA_STACK },
+		{ "[anon: glibc: pthread stack: 3]", DATA_STACK },
+		{ "[anon:arena]", DATA_ANONYMOUS },
+		{ "//anon", DATA_ANONYMOUS },
+		{ "[anon_shmem:x]", DATA_SHARED },
+		{ "/dev/zero (deleted)", DATA_SHARED },
+		{ "/SYSV00000000", DATA_SHARED },
+		{ "/memfd:x", DATA_SHARED },
+		{ "/dev/shm/x", DATA_SHARED },
+		{ "/anon_hugepage", DATA_SHARED },
+		{ "/bin/true", DATA_NO_SYMBOL },
+		{ "/dev/null", DATA_NO_SYMBOL },
+		{ "[vdso]", DATA_SPECIAL },
+		{ "[vvar]", DATA_SPECIAL },
+		{ "", DATA_SPECIAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_string_equal(data_kind_name(data_kind_of(cases[i].path)),
+				    data_kind_name(cases[i].kind));
+}
+
+static void test_label(void **state)
+{
+	struct data_place p = { .mapping = "/lib/libc.so" };
+	char buf[32], small[8];
+
+	(void)state;
+	assert_string_equal(data_place_label(&p, buf, sizeof(buf)), "[/lib/libc.so]");
+	assert_string_equal(data_place_label(&p, small, sizeof(small)), "[/lib/]");
+	p.mapping = "[heap]";
+	assert_string_equal(data_place_label(&p, buf, sizeof(buf)), "[heap]");
+	p.variable = "counter";
+	assert_string_equal(data_place_label(&p, buf, sizeof(buf)), "counter");
+	assert_null(data_place_label(&(struct data_place){ 0 }, buf, sizeof(buf)));
+}
+
+static void test_maps(void **state)
+{
+	(void)state;
+	map(0x400000, 0x1000, true, "/nowhere/prog");
+	map(0x600000, 0x2000, false, "[heap]");
+	map(0x7f0000000000, 0x3000, false, "//anon");
+	map(0x7f0000100000, 0x1000, false, "/dev/shm/x");
+	map(0x7f0000200000, 0x1000, false, "[vvar]");
+	map(0x7ffd00000000, 0x1000, false, "[stack]");
+	is(0x600000, DATA_HEAP, "[heap]", 0x600000, 0x602000);
+	is(0x601fff, DATA_HEAP, "[heap]", 0x600000, 0x602000);
+	is(0x7f0000001000, DATA_ANONYMOUS, "[anon]", 0x7f0000000000, 0x7f0000003000);
+	is(0x7f0000100800, DATA_SHARED, "/dev/shm/x", 0x7f0000100000, 0x7f0000101000);
+	is(0x7f0000200000, DATA_SPECIAL, "[vvar]", 0x7f0000200000, 0x7f0000201000);
+	is(0x7ffd00000010, DATA_STACK, "[stack]", 0x7ffd00000000, 0x7ffd00001000);
+	/* a file that cannot be read */
+	is(0x400010, DATA_NO_OBJECT, "/nowhere/prog", 0x400000, 0x401000);
+	assert_false(place.has_offset);
+	assert_null(place.object);
+	/* between them, and below the stack, where it grows to */
+	is(0x500000, DATA_UNMAPPED, "[unmapped]", 0, 0);
+	is(0x7ffc00000000, DATA_STACK, "[stack]", 0, 0);
+	is(0x7ffbffffffff, DATA_UNMAPPED, "[unmapped]", 0, 0);
+	is(0x7ffe00000000, DATA_UNMAPPED, "[unmapped]", 0, 0);
+}
+
+/* The kernel's own maps may be next to the stack. */
+static void test_below_stack(void **state)
+{
+	(void)state;
+	map(0x7ffd00000000, 0x1000, false, "[vvar]");
+	is(0x7ffcfffff000, DATA_STACK, "[stack]", 0, 0);
+	map(0x7ffcffff0000, 0x1000, false, "/nowhere/x");
+	is(0x7ffcfffe0000, DATA_UNMAPPED, "[unmapped]", 0, 0);
+}
+
+/* Memory without a name above the program, which has the lowest files, is the heap if a gap is between them. */
+static void test_small_heap(void **state)
+{
+	(void)state;
+	map(0x400000, 0x1000, true, "/nowhere/prog");
+	map(0x401000, 0x1000, false, "/nowhere/prog");
+	map(0x402000, 0x1000, false, "//anon"); /* .bss */
+	map(0x500000, 0x1000, false, "//anon");
+	map(0x7f0000000000, 0x1000, true, "/nowhere/lib");
+	map(0x7f0000001000, 0x1000, false, "//anon");
+	map(0x7f0000100000, 0x1000, false, "//anon");
+	is(0x500800, DATA_HEAP, "[heap]", 0x500000, 0x501000);
+	is(0x402800, DATA_ANONYMOUS, "[anon]", 0x402000, 0x403000);
+	is(0x7f0000001000, DATA_ANONYMOUS, "[anon]", 0x7f0000001000, 0x7f0000002000);
+	is(0x7f0000100000, DATA_ANONYMOUS, "[anon]", 0x7f0000100000, 0x7f0000101000);
+}
+
+/* The kernel puts it at most a GiB behind the program. */
+static void test_far_heap(void **state)
+{
+	(void)state;
+	map(0x400000, 0x1000, true, "/nowhere/prog");
+	map(0x401000 + GIB, 0x1000, false, "//anon");
+	is(0x401000 + GIB, DATA_HEAP, "[heap]", 0x401000 + GIB, 0x402000 + GIB);
+	map(0x401000 + GIB, 0x1000, false, "/nowhere/x");
+	map(0x501000 + GIB + GIB, 0x1000, false, "//anon");
+	is(0x501000 + GIB + GIB, DATA_ANONYMOUS, "[anon]", 0x501000 + GIB + GIB,
+	   0x502000 + GIB + GIB);
+}
+
+/* Another file below is the program; this one is a library. */
+static void test_no_heap(void **state)
+{
+	(void)state;
+	map(0x200000, 0x1000, true, "/nowhere/prog");
+	map(0x400000, 0x1000, true, "/nowhere/lib");
+	map(0x500000, 0x1000, false, "//anon");
+	is(0x500000, DATA_ANONYMOUS, "[anon]", 0x500000, 0x501000);
+}
+
+/* It goes on where a part with a name ends. */
+static void test_grown_heap(void **state)
+{
+	(void)state;
+	map(0x400000, 0x1000, true, "/nowhere/prog");
+	map(0x500000, 0x1000, false, "[heap]");
+	map(0x501000, 0x1000, false, "//anon");
+	map(0x503000, 0x1000, false, "//anon");
+	is(0x501000, DATA_HEAP, "[heap]", 0x501000, 0x502000);
+	is(0x503000, DATA_ANONYMOUS, "[anon]", 0x503000, 0x504000);
+}
+
+/* Nothing is below address 0. */
+static void test_lowest(void **state)
+{
+	(void)state;
+	map(0, 0x1000, false, "//anon");
+	is(0, DATA_ANONYMOUS, "[anon]", 0, 0x1000);
+	map(0x100000, 0x1000, false, "//anon");
+	is(0x100000, DATA_ANONYMOUS, "[anon]", 0x100000, 0x101000);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_label),
+		T(test_maps),
+		T(test_below_stack),
+		T(test_small_heap),
+		T(test_far_heap),
+		T(test_no_heap),
+		T(test_grown_heap),
+		T(test_lowest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
