@@ -468,12 +468,136 @@ static void test_wide(void **state)
 	}
 }
 
+/* @n ops of a cause that waited @cycles, which is the edge of a bucket. */
+static void add_ops(struct compare *c, const char *cause, double n, __u32 cycles)
+{
+	const char *name[] = { NULL };
+	const struct compare_amount a = { n, n, n, n, n * cycles };
+	const unsigned int k = compare_cause(c, cause);
+
+	compare_add(c, compare_row(c, name, 1), k, &a);
+	compare_latency(c, k, ibs_lat_bucket(cycles), n);
+}
+
+static void near(double v, double want)
+{
+	if (!(fabs(v - want) < 1e-6 * (1 + fabs(want))))
+		fail_msg("%g is not %g", v, want);
+}
+
+/*
+ * Five causes have factors of their own, those with most ops behind the percentiles. Two more, whose latencies double, have
+ * one together, and explain all of the change.
+ */
+static void test_factors(void **state)
+{
+	static const char *const steady[] = { "a", "b", "c", "d", "e" };
+	struct compare *c = compare_new(false, 50);
+	struct compare_result r;
+	struct err err;
+	const double from = .99 - 970. / 996;
+
+	(void)state;
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		for (unsigned int t = 0; t < 20; t++) {
+			const double n = 10 + t % 3;
+
+			compare_at(c, s, 1 + t * COMPARE_SECOND);
+			add_ops(c, "most", 970 * n, 64);
+			for (unsigned int k = 0; k < 5; k++)
+				add_ops(c, steady[k], 4 * n, 512);
+			add_ops(c, "f", 3 * n, s ? 1024 : 512);
+			add_ops(c, "g", 3 * n, s ? 1024 : 512);
+		}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_sums(&r);
+	/* in the bucket of 480 to 512, which has 26 or 20 of 996 ops */
+	near(r.quantile[COMPARE_A], 480 + 32 * from / (26. / 996));
+	near(r.quantile[COMPARE_B], 480 + 32 * from / (20. / 996));
+	assert_true(r.quantile_low[COMPARE_A] == 480 && r.quantile_high[COMPARE_A] == 512);
+	assert_int_equal(r.n_factors, COMPARE_FACTORS);
+	assert_int_equal(r.factor[0].cause, COMPARE_FACTOR_MIX);
+	assert_int_equal(r.factor[6].cause, COMPARE_FACTOR_OTHERS);
+	near(r.factor[6].change.change, r.quantile_change.change);
+	for (unsigned int f = 0; f < 6; f++)
+		near(r.factor[f].change.change, 0);
+	for (unsigned int f = 1; f < 6; f++)
+		assert_string_equal(compare_cause_name(c, r.factor[f].cause), steady[f - 1]);
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+/* As many causes as have names of their own. */
+static void test_most_causes(void **state)
+{
+	struct compare *c = compare_new(false, 2);
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		for (unsigned int t = 0; t < 10; t++)
+			for (unsigned int k = 0; k < COMPARE_CAUSES; k++) {
+				char name[16];
+
+				snprintf(name, sizeof(name), "cause%u", k);
+				compare_at(c, s, 1 + t * COMPARE_SECOND);
+				add_ops(c, name, 10, 64);
+			}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_sums(&r);
+	assert_int_equal(r.n_terms, 2 * COMPARE_CAUSES);
+	near(r.side[COMPARE_A].y, 64);
+	assert_true(r.has_quantile);
+	near(r.quantile[COMPARE_A], 60 + 4 * .99);
+	near(r.quantile_change.change, 0);
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+/* Sixty seconds with slow ops on side B in the first 40 of them, and in the second @late, if that is not 0. */
+static void slow_until(struct compare *c, unsigned int late, bool stays)
+{
+	for (unsigned int s = 0; s < COMPARE_SIDES; s++)
+		for (unsigned int t = 0; t < 60; t++) {
+			const double n = 10 + t % 3, slow = !s			? 0
+							    : t < 40 || stays	? .05
+							    : late && t == late ? .4
+										: 0;
+
+			compare_at(c, s, 1 + t * COMPARE_SECOND);
+			add_ops(c, "dram", 1000 * n * (1 - slow), 512);
+			if (slow > 0)
+				add_ops(c, "dram", 1000 * n * slow, 1024);
+		}
+}
+
+/* A percentile that is as before in the last third is no finding, but one second can be enough for one. */
+static void test_percentile_gone(void **state)
+{
+	(void)state;
+	for (unsigned int late = 38; late < 60; late++) {
+		struct compare *c = compare_new(false, 50);
+		struct compare_result r;
+		struct err err;
+
+		slow_until(c, late < 40 ? 0 : late, late == 39);
+		assert_int_equal(compare_finish(c, &r, &err), 0);
+		assert_true(r.quantile[COMPARE_A] <= 512 && r.quantile[COMPARE_B] > 960);
+		assert_int_equal(r.quantile_change.gone, late == 38);
+		assert_int_equal(r.quantile_change.finding, late != 38);
+		compare_result_free(&r);
+		compare_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),  cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_spread), cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_truth),
+		cmocka_unit_test(test_edges),		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_spread),		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_factors),		cmocka_unit_test(test_most_causes),
+		cmocka_unit_test(test_percentile_gone), cmocka_unit_test(test_truth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
