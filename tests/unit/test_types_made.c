@@ -58,6 +58,15 @@ __asm__(
 	"abbrev 30, 0x21, 0, 0x22, 0x0b\n"				/* range: lower bound */
 	"abbrev 31, 0x2e, 0, 0x03, 0x08\n"				/* function: name */
 	"abbrev 32, 0x04, 0, 0x03, 0x08, 0x0b, 0x0b\n"			/* enum: name, size */
+	"abbrev 33, 0x26, 0, 0x3b, 0x0b\n"				/* const: line */
+	"abbrev 34, 0x13, 0, 0x03, 0x08, 0x3c, 0x19\n"			/* struct without a definition: name */
+	"abbrev 35, 0x16, 0, 0x03, 0x08, 0x49, 0x13\n"			/* typedef: name, type */
+	"abbrev 36, 0x0b, 1, 0x11, 0x01, 0x12, 0x07\n"			/* block: code */
+	"abbrev 37, 0x01, 0, 0x49, 0x13\n"				/* array of which nothing is known: type */
+	"abbrev 38, 0x21, 0, 0x37, 0x07\n"				/* range: large count */
+	"abbrev 39, 0x13, 0, 0x03, 0x08, 0x0b, 0x07\n"			/* struct: name, large size */
+	"abbrev 40, 0x13, 1, 0x0b, 0x0b\n"				/* struct: size */
+	"abbrev 41, 0x4109, 0, 0x11, 0x01, 0x31, 0x13\n"		/* call as GNU had it: where it returns to, function */
 	".byte 0\n"
 	".text\n");
 
@@ -98,7 +107,7 @@ __asm__(
 	"	.2byte 5\n"
 	"	.byte 1, 8\n"
 	"	.4byte .Lmade_abbrev\n"
-	".uleb128 1\n.2byte 0x21\n" NAME("/made") CODE(made_code, made_code_end) ".4byte .Lmade_line\n" /* C++ */
+	".uleb128 1\n.2byte 0x21\n" NAME("/made") CODE(made_code, made_all_end) ".4byte .Lmade_line\n" /* C++ */
 	TYPE(int) "2\n" NAME("int") BYTE(4)
 	TYPE(long) "2\n" NAME("long") BYTE(8)
 	TYPE(char) "2\n" NAME("char") BYTE(1)
@@ -179,8 +188,53 @@ __asm__(
 			".uleb128 19\n" BYTE(1)
 				MEMBER("Some", some, 0)
 			END
+			".uleb128 19\n" BYTE(2)
+				MEMBER("Other", base, 0)
+			END
 		END
 	END
+	TYPE(nothing) "33\n" BYTE(1)
+	TYPE(nothing_pointer) "12\n" REF(nothing)
+	TYPE(declared) "34\n" NAME("Declared")
+	TYPE(declared_pointer) "12\n" REF(declared)
+	TYPE(itself) "35\n" NAME("itself") REF(itself)
+	TYPE(itself_pointer) "12\n" REF(itself)
+	TYPE(items) "9\n" REF(item)
+		".uleb128 11\n" BYTE(5)
+	END
+	TYPE(items_pointer) "12\n" REF(items)
+	TYPE(niche_pointer) "12\n" REF(niche)
+	TYPE(unnamed) "40\n" BYTE(4)
+		MEMBER("u", int, 0)
+	END
+	/* what is larger than memory, or of unknown size */
+	TYPE(unknown) "37\n" REF(int)
+	TYPE(many) "9\n" REF(char)
+		".uleb128 38\n.8byte 1 << 63\n"
+		".uleb128 11\n" BYTE(4)
+	END
+	TYPE(huge) "39\n" NAME("Huge") ".8byte 1 << 63\n"
+	TYPE(of_huge) "9\n" REF(huge)
+		".uleb128 11\n" BYTE(4)
+	END
+	TYPE(of_pointers) "9\n" REF(item_pointer)
+		".uleb128 38\n.8byte 1 << 62\n"
+	END
+	TYPE(four) "9\n" REF(char)
+		".uleb128 11\n" BYTE(4)
+	END
+	TYPE(of_four) "9\n" REF(four)
+		".uleb128 38\n.8byte 1 << 63\n"
+	END
+	VARIABLE(made_nothing, nothing_pointer)
+	VARIABLE(made_unnamed, unnamed)
+	VARIABLE(made_unknown, unknown)
+	VARIABLE(made_many, many)
+	VARIABLE(made_of_huge, of_huge)
+	VARIABLE(made_of_pointers, of_pointers)
+	VARIABLE(made_of_four, of_four)
+	VARIABLE(made_itself, itself)
+	VARIABLE(made_declared, declared)
 	VARIABLE(made_item, item)
 	VARIABLE(made_reference, item_reference)
 	VARIABLE(made_moved, item_moved)
@@ -209,6 +263,39 @@ __asm__(
 		".uleb128 26\n" REF(small) CODE(made_no_line, made_no_file) ".byte 1\n"
 		".uleb128 27\n" REF(small) CODE(made_no_file, made_bad_file) ".byte 42\n"
 		".uleb128 25\n" REF(small) CODE(made_bad_file, made_bad_file_end) ".byte 2, 42\n"
+		END
+	END
+	/* a function whose frame is where rbp is */
+	".uleb128 22\n" NAME("made_more") CODE(made_more, made_more_end) ".byte 1, 0x56\n"
+		PARAMETER(item_pointer, 1, 0x55)			/* in rdi */
+		PARAMETER(items_pointer, 1, 0x51)			/* rdx */
+		PARAMETER(item_pointer, 1, 0x58)			/* r8 */
+		PARAMETER(nothing_pointer, 1, 0x59)			/* r9 */
+		PARAMETER(niche_pointer, 1, 0x5c)			/* r12 */
+		PARAMETER(declared_pointer, 1, 0x5d)			/* r13 */
+		PARAMETER(itself_pointer, 1, 0x5e)			/* r14 */
+		PARAMETER(pair, 8, 0x73, 8, 0x9f, 0x93, 8, 0x5f, 0x93, 8) /* rbx plus 8, and r15 */
+		PARAMETER(int, 4, 0x77, 0xd0, 0, 0x06)			/* not at 80(%rsp), but where that points to */
+		PARAMETER(int, 2, 0x31, 0x9f)				/* nowhere: it is 1 */
+		PARAMETER(int, 4, 0x91, 0xa0, 0x7f, 0x9f)		/* nowhere: an address */
+		".uleb128 36\n" CODE(made_block, made_block_end)
+			PARAMETER(item_pointer, 1, 0x54)		/* rsi */
+		END
+		".uleb128 36\n" CODE(made_slot, made_slot_end)
+			PARAMETER(int, 2, 0x91, 0x60)			/* 32 below the frame */
+		END
+		".uleb128 36\n" CODE(made_rax, made_rax_end)
+			PARAMETER(item_pointer, 1, 0x50)		/* rax */
+		END
+		".uleb128 36\n" CODE(made_at_rax, made_at_rax_end)
+			PARAMETER(int, 2, 0x70, 24)			/* 24(%rax) */
+		END
+		".uleb128 36\n" CODE(made_far, made_far_end)
+			PARAMETER(item_pointer, 1, 0x5b)		/* r11 */
+		END
+		".uleb128 41\n.8byte made_after_gnu\n" REF(callee)
+		".uleb128 22\n" NAME("made_nested") CODE(made_nested, made_nested_end) ".byte 1, 0x9c\n"
+			PARAMETER(item_pointer, 1, 0x53)		/* rbx */
 		END
 	END
 	END
@@ -245,6 +332,109 @@ __asm__(
 	"	.cfi_endproc\n"
 	LABEL(made_code_end) "\n"
 	"made_callee: ret\n"
+	LABEL(made_more) "push %rbp\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register %rbp\n"
+	LABEL(made_before) "movl 8(%rsi), %eax\n"
+	LABEL(made_block) "movl 8(%rsi), %eax\n"
+	LABEL(made_at_next) "movl 40(%rsi), %eax\n"
+	"	add $32, %rsi\n"
+	LABEL(made_last) "movl 8(%rsi), %eax\n"
+	LABEL(made_block_end) "movl 8(%rsi), %eax\n"
+	LABEL(made_at_far) "movl 40(%r8), %eax\n"
+	"	add $24, %r8\n"
+	LABEL(made_store) "movl %ecx, -32(%rbp)\n"
+	LABEL(made_slot) "movl -32(%rbp), %eax\n"
+	"	lea -32(%rbp), %r10\n"
+	LABEL(made_through) "movl (%r10), %eax\n"
+	LABEL(made_beside) "movl 4(%r10), %eax\n"
+	LABEL(made_slot_end) "movl -32(%rbp), %eax\n"
+	LABEL(made_store_after) "movl %ecx, -32(%rbp)\n"
+	LABEL(made_element) "movl 40(%rdx), %eax\n"
+	LABEL(made_negative) "movl -24(%rdx), %eax\n"
+	LABEL(made_exact) "movq -32(%rdx), %rax\n"
+	LABEL(made_third) "movq 64(%rdx), %rax\n"
+	"	lea made_six(%rip), %r10\n"
+	LABEL(made_index) "movl (%r10,%rax,4), %eax\n"
+	LABEL(made_index_4) "movl 4(%r10,%rax,4), %eax\n"
+	LABEL(made_swapped) "movl 8(%r11,%rdi,1), %eax\n"
+	LABEL(made_scaled) "movl 8(%r11,%rdi,4), %eax\n"
+	LABEL(made_no_base) "movl 8(,%rdi,1), %eax\n"
+	LABEL(made_no_base_4) "movl 8(,%rdi,4), %eax\n"
+	"	add %rdi, %r11\n"
+	LABEL(made_added) "movl 8(%r11), %eax\n"
+	"	xor %r11d, %r11d\n"
+	"	add 24(%rdi), %r11\n"
+	LABEL(made_added_load) "movl 8(%r11), %eax\n"
+	"	mov 8(%rdi), %r10\n"
+	LABEL(made_price) "movl (%r10), %eax\n"
+	"	mov 28(%rdi), %r10\n"
+	LABEL(made_half) "movl 8(%r10), %eax\n"
+	"	mov 200(%rdi), %r10\n"
+	LABEL(made_outside) "movl (%r10), %eax\n"
+	"	mov -100(%rbp), %r10\n"
+	LABEL(made_from_slot) "movl (%r10), %eax\n"
+	"	mov (%r12), %r10\n"
+	LABEL(made_ambiguous) "movl 8(%r10), %eax\n"
+	LABEL(made_void) "movl (%r9), %eax\n"
+	LABEL(made_undefined) "movl (%r13), %eax\n"
+	LABEL(made_of_itself) "movl (%r14), %eax\n"
+	LABEL(made_piece) "movl 16(%rbx), %eax\n"
+	LABEL(made_piece_2) "movq (%r15), %rax\n"
+	LABEL(made_deref) "movl 80(%rsp), %eax\n"
+	/* three jumps to a place, of which the last one brings another type */
+	"	mov %rdi, %r11\n"
+	"	jz 1f\n"
+	"	mov 24(%rdi), %r11\n"
+	"	js 1f\n"
+	"	mov %r15, %r11\n"
+	"	jo 1f\n"
+	"	mov %rdi, %r11\n"
+	"1:\n"
+	LABEL(made_differ) "movl 8(%r11), %eax\n"
+	"	mov %rdi, %r11\n"
+	"	jz 2f\n"
+	"	mov 24(%rdi), %r11\n"
+	"	js 2f\n"
+	"	mov 24(%rdi), %r11\n"
+	"2:\n"
+	LABEL(made_agree) "movl 8(%r11), %eax\n"
+	/* 23 copies are followed, and no more */
+	"	mov %rdi, %r10\n"
+	"	.rept 11\n"
+	"	mov %r10, %r11\n"
+	"	mov %r11, %r10\n"
+	"	.endr\n"
+	LABEL(made_copied) "movl 8(%r10), %eax\n"
+	"	mov %r10, %r11\n"
+	LABEL(made_copied_more) "movl 8(%r11), %eax\n"
+	LABEL(made_rax) "movl 8(%rax), %ecx\n"
+	LABEL(made_rax_end) "xor %eax, %eax\n"
+	LABEL(made_at_rax) "movl 24(%rax), %ecx\n"
+	LABEL(made_at_rax_end) "movl 24(%rax), %ecx\n"
+	"	call made_callee\n"
+	LABEL(made_after_gnu) "movl 8(%rax), %ecx\n"
+	/* 2000 instructions are */
+	"	xor %r11d, %r11d\n"
+	LABEL(made_far) "nop\n"
+	LABEL(made_far_end) ".rept 1990\n"
+	"	nop\n"
+	"	.endr\n"
+	LABEL(made_near) "movl 8(%r11), %eax\n"
+	"	.rept 20\n"
+	"	nop\n"
+	"	.endr\n"
+	LABEL(made_too_far) "movl 8(%r11), %eax\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	LABEL(made_more_end) "\n"
+	LABEL(made_nested) "movl 8(%rbx), %eax\n"
+	"	ret\n"
+	LABEL(made_nested_end) "\n"
+	LABEL(made_all_end) "\n"
 	".bss\n"
 	".balign 16\n"
 	LABEL(made_item) ".zero 32\n"
@@ -256,6 +446,15 @@ __asm__(
 	LABEL(made_color) ".zero 4\n"
 	LABEL(made_value) ".zero 16\n"
 	LABEL(made_niche) ".zero 8\n"
+	LABEL(made_nothing) ".zero 8\n"
+	LABEL(made_unnamed) ".zero 8\n"
+	LABEL(made_unknown) ".zero 8\n"
+	LABEL(made_many) ".zero 8\n"
+	LABEL(made_of_huge) ".zero 8\n"
+	LABEL(made_of_pointers) ".zero 8\n"
+	LABEL(made_of_four) ".zero 8\n"
+	LABEL(made_itself) ".zero 8\n"
+	LABEL(made_declared) ".zero 8\n"
 	LABEL(made_five) ".zero 40\n"
 	LABEL(made_six) ".zero 40\n"
 	".text\n");
@@ -266,6 +465,17 @@ extern const char made_code[], made_at_price[], made_at_minus[], made_at_piece[]
 	made_at_flex[], made_at_frame[], made_at_below[], made_at_slot[], made_at_largest[],
 	made_after_call[], made_at_other[], made_after_other[], made_in_small[], made_in_tiny[],
 	made_in_small_end[], made_no_line[], made_no_file[], made_bad_file[], made_bad_file_end[];
+extern const char made_before[], made_block[], made_at_next[], made_last[], made_block_end[],
+	made_at_far[], made_store[], made_slot[], made_through[], made_beside[], made_slot_end[],
+	made_store_after[], made_element[], made_negative[], made_exact[], made_third[],
+	made_index[], made_index_4[], made_swapped[], made_scaled[], made_no_base[],
+	made_no_base_4[], made_added[], made_added_load[], made_price[], made_half[],
+	made_outside[], made_from_slot[], made_ambiguous[], made_void[], made_undefined[],
+	made_of_itself[], made_piece[], made_piece_2[], made_deref[], made_differ[], made_agree[],
+	made_copied[], made_copied_more[], made_rax[], made_at_rax[], made_at_rax_end[],
+	made_after_gnu[], made_near[], made_too_far[], made_nested[];
+extern const char made_nothing[], made_unnamed[], made_unknown[], made_many[], made_of_huge[],
+	made_of_pointers[], made_of_four[], made_itself[], made_declared[];
 extern const char made_item[], made_reference[], made_moved[], made_named[], made_inner[],
 	made_hidden[], made_color[], made_value[], made_niche[], made_five[], made_six[];
 
@@ -314,6 +524,22 @@ static void test_names(void **state)
 	data(made_color, 0, 4, "Color", NULL, 0, 0);
 }
 
+/* Nothing is a variable whose size is not known, or which memory has no room for. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	data(made_nothing, 0, 8, "void*", NULL, 0, 0);
+	data(made_unnamed, 0, 4, "(anonymous)", "u", 0, 4);
+	no_variable(made_unnamed, 4);
+	no_variable(made_unknown, 0);
+	no_variable(made_many, 0);
+	no_variable(made_of_huge, 0);
+	no_variable(made_of_pointers, 0);
+	no_variable(made_of_four, 0);
+	no_variable(made_itself, 0);
+	no_variable(made_declared, 0);
+}
+
 /* The number of elements, by bounds or by their count. */
 static void test_arrays(void **state)
 {
@@ -336,12 +562,12 @@ static void test_variants(void **state)
 	data(made_value, 0, 8, "Value", "[variant]", 0, 8);
 	data(made_value, 8, 8, "Value", "Num.value|Text.ptr", 8, 8);
 	data(made_value, 15, 1, "Value", "after", 15, 1);
-	data(made_niche, 0, 8, "Niche", "Some.it", 0, 8);
+	data(made_niche, 0, 8, "Niche", "Some.it|Other.id", 0, 8);
 	assert_true(types_layout(t, "Value", list, text));
 	assert_string_equal(text, "[variant] 0 8\nNum.value 8 8\nText.ptr 8 8\nafter 15 1\n");
 	*text = 0;
 	assert_true(types_layout(t, "Niche", list, text));
-	assert_string_equal(text, "[variant] 0 8\nSome.it 0 8\n");
+	assert_string_equal(text, "[variant] 0 8\nSome.it 0 8\nOther.id 0 8\n");
 }
 
 static void code(const char *at, enum type_kind kind, const char *type, const char *field,
@@ -374,6 +600,87 @@ static void test_calls(void **state)
 	code(made_after_call, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
 	none(made_at_other, TYPE_REGISTER); /* four bytes are no pointer */
 	none(made_after_other, TYPE_REGISTER);
+}
+
+static void price(const char *at)
+{
+	code(at, TYPE_POINTER, "shop::Item", "price", 8, 8, 4);
+}
+
+/* A variable of a block is known from its beginning on, and where its register still has it. */
+static void test_blocks(void **state)
+{
+	(void)state;
+	none(made_before, TYPE_REGISTER);
+	price(made_block);
+	price(made_at_next); /* it is advanced by whole elements: the next one */
+	price(made_last);
+	price(made_block_end);
+	none(made_at_far, TYPE_OUTSIDE); /* it is advanced by something else */
+	price(made_rax);
+	code(made_at_rax, TYPE_STACK, "int", NULL, 0, 0, 0);
+	none(made_at_rax_end, TYPE_REGISTER);
+	price(made_nested);
+}
+
+/* A store puts the variable into its slot. */
+static void test_slots(void **state)
+{
+	(void)state;
+	code(made_store, TYPE_STACK, "int", NULL, 0, 0, 0);
+	code(made_slot, TYPE_STACK, "int", NULL, 0, 0, 0);
+	code(made_through, TYPE_STACK, "int", NULL, 0, 0, 0);
+	none(made_beside, TYPE_STACK_SLOT);
+	none(made_slot_end, TYPE_STACK_SLOT);
+	none(made_store_after, TYPE_STACK_SLOT);
+	none(made_deref, TYPE_STACK_SLOT);
+}
+
+/* Elements before and behind the one that a pointer is to; an unknown index. */
+static void test_elements(void **state)
+{
+	(void)state;
+	price(made_element);
+	price(made_negative);
+	code(made_exact, TYPE_POINTER, "shop::Item", "id", 0, 0, 8);
+	code(made_third, TYPE_POINTER, "shop::Item", "id", 0, 0, 8);
+	code(made_index, TYPE_VARIABLE, "int", NULL, 0, 0, 0);
+	none(made_index_4, TYPE_NO_VARIABLE); /* another variable may be there */
+	price(made_swapped);
+	none(made_scaled, TYPE_REGISTER);
+	price(made_no_base);
+	none(made_no_base_4, TYPE_NO_VARIABLE);
+	price(made_added);
+	price(made_added_load);
+}
+
+/* Numbers, halves of pointers, and pointers to what is not known. */
+static void test_untyped(void **state)
+{
+	(void)state;
+	none(made_price, TYPE_UNTYPED);
+	none(made_half, TYPE_UNTYPED);
+	none(made_outside, TYPE_REGISTER);
+	none(made_from_slot, TYPE_REGISTER);
+	none(made_ambiguous, TYPE_UNTYPED);
+	none(made_void, TYPE_UNTYPED);
+	none(made_undefined, TYPE_UNTYPED);
+	none(made_of_itself, TYPE_UNTYPED);
+	price(made_piece);
+	code(made_piece_2, TYPE_POINTER, "Flex", "n", 0, 0, 8);
+}
+
+/* All paths must agree; what is far away is not looked for. */
+static void test_far(void **state)
+{
+	(void)state;
+	none(made_differ, TYPE_REGISTER);
+	price(made_agree);
+	price(made_copied);
+	none(made_copied_more, TYPE_REGISTER);
+	price(made_after_gnu);
+	price(made_near);
+	none(made_too_far, TYPE_REGISTER);
 }
 
 static void inlined(const char *at, unsigned int level, const char *name, const char *file,
@@ -432,8 +739,9 @@ static void test_inlined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_class),	T(test_names), T(test_arrays),	T(test_variants),
-		T(test_places), T(test_calls), T(test_inlined),
+		T(test_class),	  T(test_names),   T(test_arrays), T(test_variants), T(test_places),
+		T(test_calls),	  T(test_inlined), T(test_sizes),  T(test_blocks),   T(test_slots),
+		T(test_elements), T(test_untyped), T(test_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
