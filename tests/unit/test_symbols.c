@@ -39,6 +39,13 @@ void symbols_test_target(int n)
 }
 static const int last_line = __LINE__;
 
+/* With a name of C++. */
+__attribute__((noinline)) void symbols_test_other(int n) __asm__("_Z10made_namesi");
+void symbols_test_other(int n)
+{
+	sink -= n;
+}
+
 static char dir[] = "/tmp/test_symbols.XXXXXX";
 static struct trace_mmap self; /* the map that the target is in */
 static struct trace_info here; /* a recording of this machine and boot */
@@ -230,6 +237,38 @@ static void test_self(void **state)
 	ask(&opts, &map, self.start - 1, false, &a);
 	assert_string_equal(a.name, "[unknown]");
 	assert_string_equal(a.dso, "");
+}
+
+/* A name as people write it, beside that of the linker; or only the latter. */
+static void test_demangled(void **state)
+{
+	const struct symbols_opts opts = { .info = &here },
+				  mangled = { .info = &here, .mangled = true };
+	struct trace_event ev = { .kind = TRACE_MMAP, .mmap = self };
+	const __u64 other = (uintptr_t)symbols_test_other + 1;
+	struct tasks *t = tasks_new();
+	struct symbol sym;
+
+	(void)state;
+	tasks_add(t, &ev);
+	for (int as_is = 0; as_is < 2; as_is++) {
+		struct symbols *s;
+
+		assert_int_equal(symbols_new(as_is ? &mangled : &opts, &s, NULL), 0);
+		for (int again = 0; again < 3; again++) {
+			symbols_find(s, t, 1, other + (again == 2), TIME, false, false, &sym);
+			assert_string_equal(sym.name, as_is ? "_Z10made_namesi" : "made_names");
+			if (as_is)
+				assert_null(sym.mangled);
+			else
+				assert_string_equal(sym.mangled, "_Z10made_namesi");
+			symbols_find(s, t, 1, target, TIME, false, false, &sym);
+			assert_string_equal(sym.name, "symbols_test_target");
+			assert_null(sym.mangled);
+		}
+		symbols_free(s);
+	}
+	tasks_free(t);
 }
 
 #define NEAR 8192 /* bytes, of which many share a place in the table */
@@ -807,6 +846,7 @@ static void test_vdso(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_demangled),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_recent),
 		cmocka_unit_test(test_other_machine),
