@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "counts/snapshot.h"
 #include "neighbour_streams.h"
 #include "neighbours/neighbours_private.h"
@@ -307,6 +308,66 @@ static void test_weights(void **state)
 	assert_true(w.samples == 5 && w.latency == 2000 && w.accesses == 7);
 }
 
+/* Containers on different complexes do not slow each other, whatever it looks like. */
+static void test_complexes(void **state)
+{
+	(void)state;
+	for (unsigned int complex = 0; complex < 2; complex++) {
+		struct neighbours *n = neighbours_new(true);
+		struct neighbours_lack lack;
+		struct stream_complex s;
+		size_t pairs;
+
+		stream_coupled(&s, 1, 1, 300, 1.5, 0);
+		s.n = 2;
+		for (unsigned int w = 0; w < 120; w++) {
+			stream_move(&s);
+			stream_emit(&s, n, 0, 0);
+			stream_emit(&s, n, 1, complex);
+			s.window++;
+			neighbours_end_window(n, true);
+		}
+		neighbours_pairs(n, &pairs);
+		assert_int_equal(pairs, !complex);
+		neighbours_lack(n, &lack);
+		assert_int_equal(lack.containers, 2);
+		neighbours_free(n);
+	}
+}
+
+/* The clearest pair is first, then by complex and container; those not seen for a while can be forgotten. */
+static void test_order(void **state)
+{
+	static const struct neighbours_pair sorted[] = {
+		{ .complex = 2, .deviations = 9, .last = 90 },
+		{ .complex = 1, .victim = 5, .suspect = 6, .deviations = 8, .last = 91 },
+		{ .complex = 2, .victim = 3, .suspect = 1, .deviations = 8, .last = 92 },
+		{ .complex = 2, .victim = 4, .suspect = 0, .deviations = 8, .last = 93 },
+		{ .complex = 2, .victim = 4, .suspect = 2, .deviations = 8, .last = 94 },
+		{ .complex = 0, .deviations = 7, .last = 95 },
+	};
+	static const unsigned int mixed[] = { 5, 2, 4, 1, 0, 3 };
+	struct neighbours *n = neighbours_new(false);
+	const struct neighbours_pair *p;
+	size_t pairs;
+
+	(void)state;
+	assert_null(neighbours_pairs(n, &pairs));
+	assert_int_equal(pairs, 0);
+	array_reserve(n->pair, n->room_pairs, 6);
+	for (n->n_pairs = 0; n->n_pairs < 6; n->n_pairs++)
+		n->pair[n->n_pairs] = sorted[mixed[n->n_pairs]];
+	p = neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 6);
+	assert_memory_equal(p, sorted, sizeof(sorted));
+	n->window = 100;
+	neighbours_forget(n, 8);
+	p = neighbours_pairs(n, &pairs);
+	assert_int_equal(pairs, 4);
+	assert_memory_equal(p, &sorted[2], 4 * sizeof(*sorted));
+	neighbours_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +381,8 @@ int main(void)
 		cmocka_unit_test(test_lack),
 		cmocka_unit_test(test_unknown_windows),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_complexes),
+		cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
