@@ -368,6 +368,18 @@ static void test_order(void **state)
 	neighbours_free(n);
 }
 
+/* L3, other caches, and memory of all kinds. */
+static void test_sources(void **state)
+{
+	(void)state;
+	assert_int_equal(neighbours_sources(),
+			 1 << IBS_SRC_L3 | 1 << IBS_SRC_LOCAL_CACHE | 1 << IBS_SRC_NEAR_CACHE |
+				 1 << IBS_SRC_REMOTE_CACHE | 1 << IBS_SRC_DRAM |
+				 1 << IBS_SRC_REMOTE_DRAM | 1 << IBS_SRC_PMEM |
+				 1 << IBS_SRC_REMOTE_PMEM | 1 << IBS_SRC_CXL |
+				 1 << IBS_SRC_REMOTE_CXL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_complexes),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_sources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

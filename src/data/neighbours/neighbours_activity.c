@@ -3,12 +3,11 @@
 #include "neighbours_private.h"
 
 #include "counts/snapshot.h"
-#include "table/table.h"
 
+/* Caches and memory of all kinds. */
 static bool is_beyond_l2(enum ibs_src src)
 {
-	return src == IBS_SRC_L3 || src == IBS_SRC_LOCAL_CACHE || src == IBS_SRC_NEAR_CACHE ||
-	       src == IBS_SRC_REMOTE_CACHE || table_is_dram(src);
+	return src >= IBS_SRC_L3 && src <= IBS_SRC_REMOTE_CXL;
 }
 
 static void add_weighted(const struct series *s, struct neighbours_activity *out)
