@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "symbols/symbols.h"
+#include "symbols/symbols_private.h"
 
 #define PID  7
 #define TIME 1000
