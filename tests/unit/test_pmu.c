@@ -438,7 +438,7 @@ static void put_process(const char *pid, const char *comm, const char *target)
 /* Who else may use the PMU. */
 static void test_users(void **state)
 {
-	char text[256], small[16], pid[8];
+	char text[256], small[16], pid[12];
 
 	(void)state;
 	assert_int_equal(perf_users(root, text, sizeof(text)), 0);
