@@ -542,7 +542,7 @@ static void test_follow(void **state)
 	assert_true(samples_of(id) > 0);
 	session_stop(s);
 	move_to(before_made);
-	assert_true(isinf(session_follow(s))); /* nothing has changed */
+	assert_true(session_follow(s) > 0); /* other cgroups of the machine may have changed */
 	session_close(s);
 	assert_int_equal(rmdir(made), 0);
 }

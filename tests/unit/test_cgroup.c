@@ -544,11 +544,12 @@ static int child_limited(const char *limit, int value, size_t watched)
 	begin = clock_ns(CLOCK_MONOTONIC);
 	if (!cgroup_tree_path(t, id))
 		return 13; /* the first rescan comes at once */
+	/* first, so that they do not get its number */
+	make("/second");
+	make("/a/b/third");
 	rmdir(at("/a/b/c/new"));
 	if (cgroup_tree_alive(t, id) || !cgroup_tree_path(t, id))
 		return 14;
-	make("/second");
-	make("/a/b/third");
 	id = ino("/a/b/third");
 	if (cgroup_tree_path(t, id)) { /* the second does not, within a second */
 		rmdir(at("/second"));
