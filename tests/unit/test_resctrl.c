@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+
 #include "machine/machine.h"
 #include "resctrl/resctrl.h"
 #include "tree.h"
@@ -61,12 +63,27 @@ static void total(const char *name, int l3, double bytes)
 	counter(name, l3, "mbm_total_bytes", text);
 }
 
+static int files;
+
+static int open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 /* Two L3 with the ids 5 and 8: complexes 0 and 1. Containers A, of tasks 10 and 11, and B, of 20. */
 static int set_up(void **state)
 {
 	char path[128];
 	int ret = new_root(state);
 
+	files = open_files();
 	now = 100;
 	put("0-3\n", "/sys/devices/system/cpu/possible");
 	for (int cpu = 0; cpu < 4; cpu++)
@@ -91,6 +108,7 @@ static int clean_up(void **state)
 {
 	resctrl_close(r);
 	r = NULL;
+	assert_int_equal(open_files(), files);
 	return remove_root(state);
 }
 
@@ -376,6 +394,41 @@ static void test_huge(void **state)
 	assert_in_range(all, 1, 1024);
 }
 
+/* As many as are looked at, all in the root; the others are not known. */
+static void test_huge_inside(void **state)
+{
+	char name[32];
+	size_t all, owned;
+
+	(void)state;
+	for (int i = 0; i < 1100; i++) {
+		snprintf(name, sizeof(name), "mon_groups/g%d/", i);
+		group(name, "");
+	}
+	open_it();
+	resctrl_groups(r, &all, &owned);
+	assert_int_equal(all, 1024);
+	assert_int_equal(owned, 0);
+}
+
+/* A file that has more than text is not believed. */
+static void test_no_text(void **state)
+{
+	char path[256];
+	FILE *f;
+
+	(void)state;
+	group("a/", "10\n11\n");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	snprintf(path, sizeof(path), "%s" TOP "a/tasks", root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite("10\n11\n\0", 1, 7, f), 7);
+	fclose(f);
+	assert_int_equal(two_seconds("a/"), 0);
+}
+
 static void test_absent(void **state)
 {
 	char path[128];
@@ -413,6 +466,8 @@ int main(void)
 		TEST(test_short),
 		TEST(test_hostile),
 		TEST(test_huge),
+		TEST(test_huge_inside),
+		TEST(test_no_text),
 		TEST(test_absent),
 	};
 
