@@ -35,6 +35,8 @@ static int note(void *arg, unsigned int event, struct snapshot *interval,
 	got.pmu += interval->ledger.pmu_samples;
 	got.groups += interval->n_groups;
 	got.strata |= interval->strata != NULL;
+	if (interval->strata)
+		assert_string_equal(interval->strata->event[STRATUM_MISS], "ibs_op/l3missonly=1/");
 	if (got.n[event] == (unsigned int)got.fail_at)
 		return err_set(e, -EPIPE, "nobody reads it");
 	return 0;
@@ -290,6 +292,116 @@ static void test_selected(void **state)
 	assert_int_equal(command_cgroup_id(session_command(s)), 0);
 }
 
+/* --- strata --- */
+
+/* As if the machine had a hardware filter: the simulation samples in both strata, the second with a period of its own. */
+static void open_strata(void)
+{
+	struct session_event *e;
+
+	PARSE("-c", "1600000");
+	open_it();
+	e = &s->setup->event[0];
+	e->plan.strata = true;
+	e->miss_attr = e->opts.attr;
+	strcpy(e->miss_text, "ibs_op/l3missonly=1/");
+	if (session_strata_open(s, &err))
+		fail_msg("%s", err.text);
+}
+
+static __u64 seen_by(unsigned int n)
+{
+	struct snapshot snap;
+	__u64 samples;
+
+	if (sampler_snapshot(session_sampler(s, n), &snap, &err))
+		fail_msg("%s", err.text);
+	samples = snap.ledger.seen;
+	snapshot_free(&snap);
+	return samples;
+}
+
+/* Intervals have the samples of both strata. */
+static void test_strata(void **state)
+{
+	(void)state;
+	open_strata();
+	assert_int_equal(session_samplers(s), 2);
+	assert_ptr_equal(session_sampler(s, 1), session_strata_sampler(s));
+	assert_ptr_not_equal(session_sampler(s, 1), session_sampler(s, 0));
+	assert_int_equal(session_strata_reach(s), PLAN_L3_MISSES);
+	assert_int_equal(sampler_period(session_sampler(s, 1)), 50000); /* of 32 tags, one */
+	assert_int_equal(run(0.3, 2), 0);
+	assert_int_equal(got.n[0], 2);
+	assert_true(got.strata);
+	assert_true(seen_by(0) > 0 && seen_by(1) > 0);
+	assert_int_equal(got.seen[0], seen_by(0) + seen_by(1));
+	/* the clock has no tags, as if each tag passed the filter: then there is nothing to gain */
+	assert_int_equal(sampler_period(session_sampler(s, 1)), 1600000);
+	/* sampling has ended in both */
+	run_for(0.05);
+	assert_int_equal(got.seen[0], seen_by(0) + seen_by(1));
+	session_close(s);
+	assert_null(session_strata_sampler(s));
+}
+
+static void await_slice(void)
+{
+	while (now_s() < session_slice_due(s))
+		run_for(0.001);
+}
+
+/* Slices follow each other without gaps, and alternate between the strata. */
+static void test_slices(void **state)
+{
+	struct session_slice slice, before = {};
+
+	(void)state;
+	open_strata();
+	assert_int_equal(session_slices_start(s, &err), 0);
+	assert_int_equal(session_start(s, &err), 0);
+	for (int i = 0; i < 6; i++) {
+		const struct session_slice now = session_slice_now(s);
+
+		assert_true(session_slice_due(s) < now_s() + 1);
+		if (now_s() < session_slice_due(s) - 0.001)
+			assert_int_equal(session_slice_end(s, false, &slice, &err), 0);
+		await_slice();
+		assert_int_equal(session_slice_end(s, false, &slice, &err), 1);
+		assert_int_equal(slice.of, now.of);
+		assert_int_equal(slice.start_ns, now.start_ns);
+		assert_true(slice.end_ns > slice.start_ns);
+		assert_true(slice.end_ns <= now_s() * 1e9);
+		if (i) {
+			assert_int_equal(slice.of, !before.of);
+			assert_int_equal(slice.start_ns, before.end_ns);
+		}
+		if (slice.of == STRATUM_FULL)
+			assert_int_equal(slice.period, 1600000);
+		before = slice;
+	}
+	session_stop(s);
+	assert_int_equal(session_slice_end(s, true, &slice, &err), 1);
+	assert_int_equal(slice.of, !before.of);
+	assert_int_equal(slice.start_ns, before.end_ns);
+}
+
+/* A session without strata has no slices. */
+static void test_no_slices(void **state)
+{
+	struct session_slice slice;
+
+	(void)state;
+	PARSE("-c", "1000000");
+	open_it();
+	assert_int_equal(session_samplers(s), 1);
+	assert_int_equal(session_slices_start(s, &err), 0);
+	assert_true(isinf(session_slice_due(s)));
+	assert_int_equal(session_slice_end(s, true, &slice, &err), 0);
+	assert_int_equal(session_strata_turn(s, &err), 0);
+	session_strata_interval(s, 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, free_session)
 
 int main(void)
@@ -298,7 +410,8 @@ int main(void)
 		T(test_intervals),	T(test_intervals_of_two), T(test_failure),
 		T(test_signal),		T(test_pending_signal),	  T(test_command),
 		T(test_killed_command), T(test_passed_on),	  T(test_ignored),
-		T(test_no_command),	T(test_selected),
+		T(test_no_command),	T(test_selected),	  T(test_strata),
+		T(test_slices),		T(test_no_slices),
 	};
 
 	if (!can_sample())
