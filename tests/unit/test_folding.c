@@ -296,6 +296,75 @@ static void test_functions(void **state)
 		       EXIT, COPY(0, 1), add, EXIT));
 }
 
+/* What is not known stays as it is. */
+static void test_unknown(void **state)
+{
+	const struct bpf_insn helper = INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_ns);
+	const struct bpf_insn loop = INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_loop);
+	const struct bpf_insn add = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 0, 0, 0, 1);
+	const struct bpf_insn extend = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 0, 1, 8, 0);
+
+	(void)state;
+	/* an address with something added, or another map in place of a number */
+	FOLDED(PROGRAM(COPY(2, 1), CONSTANTS(1, 0), INSN(BPF_ALU64 | BPF_ADD | BPF_X, 1, 2, 0, 0),
+		       LOAD(BPF_B, 0, 1, 0), EXIT),
+	       PROGRAM(COPY(2, 1), CONSTANTS(1, 0), INSN(BPF_ALU64 | BPF_ADD | BPF_X, 1, 2, 0, 0),
+		       LOAD(BPF_B, 0, 1, 0), EXIT));
+	FOLDED(PROGRAM(MOVE(0, 5), WIDE(0, BPF_PSEUDO_MAP_FD, OTHER + 1, 0), add, EXIT),
+	       PROGRAM(WIDE(0, BPF_PSEUDO_MAP_FD, OTHER + 1, 0), add, EXIT));
+	/* a move that extends the sign */
+	FOLDED(PROGRAM(MOVE(1, 200), extend, EXIT), PROGRAM(MOVE32(1, 200), extend, EXIT));
+	/* an argument of a helper behind it, and of a callback */
+	FOLDED(PROGRAM(MOVE(1, 3), helper, COPY(0, 1), EXIT),
+	       PROGRAM(MOVE32(1, 3), helper, COPY(0, 1), EXIT));
+	FOLDED(PROGRAM(MOVE(1, 5), WIDE(2, BPF_PSEUDO_FUNC, 3, 0), loop, EXIT, COPY(0, 1), add,
+		       EXIT),
+	       PROGRAM(MOVE32(1, 5), WIDE(2, BPF_PSEUDO_FUNC, 3, 0), loop, EXIT, COPY(0, 1), add,
+		       EXIT));
+}
+
+/* Numbers of 64 bits, of which 32 may count; shifts by a register. */
+static void test_halves(void **state)
+{
+	(void)state;
+	FOLDED(PROGRAM(WIDE(0, 0, 5, 1), INSN(BPF_ALU64 | BPF_RSH | BPF_K, 0, 0, 0, 32), EXIT),
+	       PROGRAM(MOVE32(0, 1), EXIT));
+	FOLDED(PROGRAM(MOVE(1, -1), INSN(BPF_ALU | BPF_MOV | BPF_X, 0, 1, 0, 0), EXIT),
+	       PROGRAM(MOVE32(0, -1), EXIT));
+	FOLDED(PROGRAM(MOVE(0, 1), INSN(BPF_ALU64 | BPF_LSH | BPF_K, 0, 0, 0, 64), EXIT),
+	       PROGRAM(MOVE32(0, 1), INSN(BPF_ALU64 | BPF_LSH | BPF_K, 0, 0, 0, 64), EXIT));
+	for (int narrow = 0; narrow < 2; narrow++) {
+		const __u8 left = (narrow ? BPF_ALU : BPF_ALU64) | BPF_LSH;
+		const __s32 bits = narrow ? 32 : 64;
+
+		FOLDED(PROGRAM(MOVE(2, bits - 1), COPY(0, 1), INSN(left | BPF_X, 0, 2, 0, 0), EXIT),
+		       PROGRAM(COPY(0, 1), INSN(left | BPF_K, 0, 0, 0, bits - 1), EXIT));
+		FOLDED(PROGRAM(MOVE(2, bits), COPY(0, 1), INSN(left | BPF_X, 0, 2, 0, 0), EXIT),
+		       PROGRAM(MOVE32(2, bits), COPY(0, 1), INSN(left | BPF_X, 0, 2, 0, 0), EXIT));
+	}
+	/* the lower half of either operand alone is compared, with its sign */
+	for (int second = 0; second < 2; second++) {
+		const __u8 a = 1 + second, b = 2 - second;
+
+		FOLDED(PROGRAM(WIDE(a, 0, 5, 1), MOVE(b, 5),
+			       INSN(BPF_JMP32 | BPF_JEQ | BPF_X, 1, 2, 2, 0), MOVE(0, 10), EXIT,
+			       MOVE(0, 11), EXIT),
+		       PROGRAM(MOVE32(0, 11), EXIT));
+		FOLDED(PROGRAM(WIDE(a, 0, 5, 1), MOVE(b, 5),
+			       INSN(BPF_JMP | BPF_JEQ | BPF_X, 1, 2, 2, 0), MOVE(0, 10), EXIT,
+			       MOVE(0, 11), EXIT),
+		       PROGRAM(MOVE32(0, 10), EXIT));
+		FOLDED(PROGRAM(MOVE32(a, -1), MOVE(b, 0),
+			       INSN(BPF_JMP32 | BPF_JSLT | BPF_X, 1, 2, 2, 0), MOVE(0, 10), EXIT,
+			       MOVE(0, 11), EXIT),
+		       PROGRAM(MOVE32(0, 11 - second), EXIT));
+		FOLDED(PROGRAM(MOVE32(a, -1), MOVE(b, 0),
+			       INSN(BPF_JMP | BPF_JSLT | BPF_X, 1, 2, 2, 0), MOVE(0, 10), EXIT,
+			       MOVE(0, 11), EXIT),
+		       PROGRAM(MOVE32(0, 10 + second), EXIT));
+	}
+}
+
 /* Records get the new offset of their instruction; of those that went the last one stays. */
 static void test_records(void **state)
 {
@@ -329,9 +398,9 @@ static void test_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_loads),	  T(test_moved),      T(test_jumps),
-		T(test_by_value), T(test_arithmetic), T(test_branches),
-		T(test_calls),	  T(test_functions),  T(test_records),
+		T(test_loads),	    T(test_moved),    T(test_jumps),  T(test_by_value),
+		T(test_arithmetic), T(test_branches), T(test_calls),  T(test_functions),
+		T(test_records),    T(test_unknown),  T(test_halves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,8 @@ static bool warns(__u64 seen, __u64 unseen, __u64 period, __u64 throttled)
 
 static void test_cost(void **state)
 {
+	struct snapshot s = second(0, 0);
+
 	(void)state;
 	/* 34,483 a second on a CPU are a tenth of its time */
 	assert_false(warns(68900, 0, 100000, 0));
@@ -59,6 +61,9 @@ static void test_cost(void **state)
 	assert_true(warns(200000, 0, 0, 0));
 	assert_non_null(strstr(text, "at most 34,482 Hz (-F)"));
 	assert_false(warns(0, 0, 0, 0));
+	/* before the first tick */
+	s.pmu.running_ns = s.pmu.enabled_ns = 0;
+	assert_false(warns_of(&s, 100000));
 }
 
 static void test_delivery(void **state)
@@ -131,7 +136,8 @@ static void test_unknown(void **state)
 static void test_refused(void **state)
 {
 	const struct sample_cost cheap = { .ns = 500, .per_ns = 2 },
-				 dear = { .ns = 2900, .per_ns = 2 };
+				 dear = { .ns = 2900, .per_ns = 2 },
+				 slow = { .ns = 500, .per_ns = 0.5 };
 	const struct sample_cost idle = { .ns = 100 };
 	struct err err = { "" };
 
@@ -146,6 +152,11 @@ static void test_refused(void **state)
 		"-c: with a period of 1,008, samples take 85% of a busy CPU's time, at 2900 ns "
 		"each, as measured on this machine, and processors lose samples that come so fast: "
 		"use -c 17408 or more, or add --any-period to sample nevertheless");
+	/* a slow CPU, which takes few of them */
+	assert_int_equal(sampling_rate_check(&slow, 496, 0, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "at 500 ns each, as measured on this machine"));
+	assert_non_null(strstr(err.text, "use -c 752 or more"));
+	assert_int_equal(sampling_rate_check(&slow, 752, 0, &err), 0);
 	/* what cannot be measured is as published */
 	assert_int_equal(sampling_rate_check(NULL, 19984, 0, &err), -ERANGE);
 	assert_non_null(strstr(err.text, "at 2900 ns each, as published"));
