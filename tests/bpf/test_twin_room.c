@@ -15,6 +15,7 @@
 #include <bpf/bpf.h>
 
 #include "bind_to.h"
+#include "pins/pins.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "twin_run.h"
@@ -191,6 +192,63 @@ static void test_room_far(void **state)
 	assert_int_equal(slots_used(s), SLOTS);
 	assert_int_equal(groups_in(s, 500, 3, total), 3);
 	close_twin(s);
+}
+
+static __u32 keys_in(int map)
+{
+	struct ibs_group_key key;
+	__u32 n = 0;
+
+	for (void *before = NULL; !bpf_map_get_next_key(map, before, &key); before = &key)
+		n++;
+	return n;
+}
+
+/* Of a collector with pins, which has a slot for what dead groups leave, and adopts it. */
+static void test_fold_with_pins(void **state)
+{
+	__u64 dead[] = { cg(100), 0 };
+	struct sampler_opts opts = zen4;
+	struct ibs_slot_owner *owners;
+	struct sampler *s;
+	char dir[64];
+	__u64 total = 0;
+	struct err err = {};
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/sys/fs/bpf/ibscope-unit-room-%d", (int)getpid());
+	if (pins_open(dir, 0644, &opts.pins, &err)) {
+		print_message("skipped: %s\n", err.text);
+		skip();
+	}
+	opts.by = IBS_BY_CGROUP | IBS_BY_PID;
+	opts.max_groups = ROOM_SLOTS;
+	opts.count_ops = true;
+	s = open_twin(&opts);
+	owners = s->slot_owners.addr;
+	assert_int_equal(s->ended, s->max_slots - 1);
+	assert_int_equal(owners[s->ended].used, IBS_SLOT_ENDED);
+	for (int round = 0; round < 3; round++) {
+		struct snapshot snap;
+		__u64 ended = 0;
+
+		run_cgroups(s, 100, 2, 3, &total);
+		assert_int_equal(sampler_fold(s, dead_in, dead), 1);
+		/* the keys of those groups are gone: whoever has one again has another slot */
+		assert_int_equal(slots_used(s), round + 1);
+		assert_int_equal(keys_in(sampler_fold_maps(s).groups), round + 1);
+		snapshot(s, &snap);
+		for (size_t g = 0; g < snap.n_groups; g++)
+			for (size_t i = 0; i < snap.groups[g].n_series; i++)
+				ended +=
+					snap.groups[g].ended ? snap.groups[g].series[i].samples : 0;
+		assert_int_equal(ended, 3 * (round + 1));
+		assert_int_equal(snap.ledger.seen, total);
+		snapshot_free(&snap);
+	}
+	close_twin(s);
+	pins_remove(opts.pins);
+	pins_close(opts.pins);
 }
 
 /* What dead cgroups leave to `other` is no activity of those that wait. */
@@ -474,10 +532,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_make_room),      cmocka_unit_test(test_room_asked_early),
 		cmocka_unit_test(test_room_far),       cmocka_unit_test(test_room_after_fold),
-		cmocka_unit_test(test_fold_twins),     cmocka_unit_test(test_fold_into),
-		cmocka_unit_test(test_generation),     cmocka_unit_test(test_no_entry),
-		cmocka_unit_test(test_slots_taken),    cmocka_unit_test(test_other_stays),
-		cmocka_unit_test(test_looked_up_once),
+		cmocka_unit_test(test_fold_with_pins), cmocka_unit_test(test_fold_twins),
+		cmocka_unit_test(test_fold_into),      cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_no_entry),       cmocka_unit_test(test_slots_taken),
+		cmocka_unit_test(test_other_stays),    cmocka_unit_test(test_looked_up_once),
 	};
 
 	if (!can_run())
