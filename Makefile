@@ -197,8 +197,8 @@ $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += $(CMDLIBS)
 $(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_diff_history $(O)/tests/unit/test_push_http $(O)/tests/bpf/test_push: LDLIBS += -lcurl
 
-# A test of a collector, which talks to systemd.
-$(O)/tests/bpf/test_collector: LDLIBS += -lsystemd
+# Tests of a collector, which talks to systemd.
+$(O)/tests/bpf/test_collector $(O)/tests/bpf/test_sources: LDLIBS += -lsystemd
 
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
