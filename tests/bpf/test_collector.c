@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -29,6 +31,8 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "collector/collector.h"
+#include "collector/collector_private.h"
+#include "flight/flight.h"
 #include "live_lines/live_lines.h"
 #include "pins/pinned.h"
 #include "trace/trace.h"
@@ -56,6 +60,7 @@ struct said {
 
 static struct collector *c;
 static struct said *said;
+static bool answered;
 
 static int check_extra(struct collector_settings *set, struct err *err)
 {
@@ -178,6 +183,7 @@ static void ask_it(void *arg)
 	said->result = a.result;
 	said->n = a.n;
 	memcpy(said->text, said->ret ? err.text : a.text, said->ret ? sizeof(err.text) : a.n + 1);
+	free(a.text);
 }
 
 static const char *ask_as(const struct request *r)
@@ -186,9 +192,26 @@ static const char *ask_as(const struct request *r)
 	return said->text;
 }
 
-static const char *ask(const char *request)
+static void *ask_in_thread(void *arg)
 {
-	return ask_as(&(struct request){ .path = CONTROL, .text = request });
+	ask_it(arg);
+	__atomic_store_n(&answered, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* As this user, without a process of its own, which would take longer. */
+static const char *ask(const char *text)
+{
+	struct request request = { .path = CONTROL, .text = text };
+	pthread_t thread;
+
+	memset(said, 0, sizeof(*said) + 1);
+	answered = false;
+	assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, &request), 0);
+	while (!__atomic_load_n(&answered, __ATOMIC_ACQUIRE))
+		turn();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return said->text;
 }
 
 static void check(const char *request, enum control_result result, const char *text)
@@ -330,6 +353,8 @@ static void test_set(void **state)
 	(void)state;
 	begin("--unpin --control=" CONTROL);
 	check("set\ngrace = 20s\n", CONTROL_OK, "changed while sampling\n");
+	/* that it was logged is no part of the answer */
+	assert_string_equal(said->text, "changed while sampling\n");
 	assert_true(collector_settings(c)->grace_s == 20);
 	assert_true(live_is("grace=20s"));
 	check("set\ngrace = 20s\n", CONTROL_OK, "nothing changed\n");
@@ -467,17 +492,80 @@ static void test_no_socket(void **state)
 	c = NULL;
 }
 
+/* Ten changes in a minute are logged, of more their number. */
+static void test_logged(void **state)
+{
+	char request[32];
+	unsigned int lines = 0;
+	size_t n;
+	FILE *f;
+
+	(void)state;
+	begin("--unpin --control=" CONTROL);
+	free(logged);
+	f = xmemopen(&logged, &n);
+	log_to(f);
+	for (int i = 1; i <= 12; i++) {
+		snprintf(request, sizeof(request), "set\ngrace = %ds\n", i);
+		ask(request);
+	}
+	c->changes.since_s -= 61;
+	ask("set\ngrace = 20s\n");
+	log_to(NULL);
+	xmemclose(f);
+	for (const char *at = logged; (at = strstr(at, ": set grace=")); at++)
+		lines++;
+	assert_int_equal(lines, 11);
+	assert_non_null(strstr(logged, ": set grace=10s: changed while sampling"));
+	assert_null(strstr(logged, "set grace=11s"));
+	assert_non_null(strstr(logged, "2 more changes by requests"));
+	assert_non_null(strstr(logged, ": set grace=20s"));
+}
+
+/* The CPU time of this process is that of all kinds of work together. */
+static void test_work(void **state)
+{
+	double sum = 0, control = 0;
+	const char *key;
+	json_t *o, *of;
+
+	(void)state;
+	begin("--unpin --control=" CONTROL);
+	for (int i = 0; i < 30; i++)
+		ask("status\n");
+	o = json("status\njson\n");
+	json_object_foreach(json_object_get(o, "work"), key, of)
+	{
+		const double s = json_number_value(json_object_get(of, "cpu_s"));
+
+		assert_true(s >= 0);
+		control += strcmp(key, "control") ? 0 : s;
+		sum += s;
+	}
+	json_decref(o);
+	assert_true(control > 0.005);
+	assert_true(sum <= clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9 + 0.001);
+}
+
 /* The next collector resumes the counters of the one before, and one at a time has them. */
 static void test_resume(void **state)
 {
 	struct collector *first;
 	struct err err = { "" };
+	double enabled_s;
 	__u64 seen;
-	json_t *o;
+	json_t *o, *of;
 
 	(void)state;
 	begin("--control=" CONTROL);
 	spin(0.05);
+	*collector_push_counts(c) = (struct ibs_push_counts){
+		.collectors = 1, .retries = 3, .profiles = { 7 }, .samples = { 100 }
+	};
+	o = json("status\njson\n");
+	enabled_s = json_number_value(json_object_get(o, "enabled_s"));
+	json_decref(o);
+	assert_true(enabled_s > 0);
 	o = json("ledger\njson\n");
 	seen = json_integer_value(json_object_get(o, "seen"));
 	json_decref(o);
@@ -493,6 +581,21 @@ static void test_resume(void **state)
 	assert_true(json_integer_value(json_object_get(o, "seen")) >= (long long)seen);
 	json_decref(o);
 	assert_int_equal(number("starts"), 2);
+	/* as are its own counts */
+	*collector_push_counts(c) = (struct ibs_push_counts){
+		.collectors = 1, .retries = 2, .profiles = { 1 }, .samples = { 10 }
+	};
+	o = json("status\njson\n");
+	assert_true(json_number_value(json_object_get(o, "enabled_s")) > enabled_s);
+	of = json_object_get(o, "push");
+	assert_int_equal(json_integer_value(json_object_get(of, "retries")), 5);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(of, "profiles"), "delivered")),
+		8);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(of, "samples"), "delivered")),
+		110);
+	json_decref(o);
 	end();
 	assert_int_equal(access(PINS, F_OK), -1);
 }
@@ -517,6 +620,7 @@ static pid_t busy_cgroup(void)
 	assert_return_code(mkdir(inner, 0755), errno);
 	pid = fork();
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fd = open(procs, O_WRONLY);
 		if (fd < 0 || write(fd, "0", 1) != 1)
 			_exit(1);
@@ -538,6 +642,7 @@ static pid_t busy_neighbour(char other[700])
 	if (!pid) {
 		char file[800];
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		snprintf(file, sizeof(file), "%s/cgroup.procs", other);
 		fd = open(file, O_WRONLY);
 		if (fd < 0 || write(fd, "0", 1) != 1)
@@ -890,23 +995,51 @@ static void test_own_dump(void **state)
 	const double stop = now_s() + TIMEOUT_S;
 	json_t *o, *f;
 	bool written = false;
+	long long skipped = 0;
 
 	(void)state;
 	begin("--unpin --flight=60s --flight-dir=" DIR "/flight --control=" CONTROL);
 	spin(0.1);
 	collector_dump_flight(c);
+	collector_dump_flight(c); /* while that one is written */
 	while (!written && now_s() < stop) {
 		turn();
 		o = json("status\njson\n");
 		f = json_object_get(o, "flight");
 		written = json_integer_value(json_object_get(f, "written")) == 1;
 		assert_int_equal(json_integer_value(json_object_get(f, "failed")), 0);
+		skipped += written ? json_integer_value(json_object_get(f, "skipped")) : 0;
 		json_decref(o);
 	}
 	assert_true(written);
+	assert_int_equal(skipped, 1);
 	check_slowest();
 	end();
 	assert_int_equal(system("rm -r " DIR "/flight"), 0);
+}
+
+static long mapped_pages(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long n;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &n), 1);
+	fclose(f);
+	return n;
+}
+
+/* A recorder that is not used leaves nothing behind. */
+static void test_flight_memory(void **state)
+{
+	long before;
+
+	(void)state;
+	flight_free(flight_new());
+	before = mapped_pages();
+	for (int i = 0; i < 300; i++)
+		flight_free(flight_new());
+	assert_true(mapped_pages() < before + 300);
 }
 
 static int set_up_machine(void)
@@ -941,10 +1074,11 @@ static int set_up_machine(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_status), T(test_wrong),	     T(test_not_root), T(test_set),
-		T(test_names),	T(test_reload),	     T(test_stop),     T(test_no_socket),
-		T(test_resume), T(test_users),	     T(test_no_jobs),  T(test_unreachable),
-		T(test_dump),	T(test_overwritten), T(test_own_dump),
+		T(test_status), T(test_wrong),	       T(test_not_root), T(test_set),
+		T(test_names),	T(test_reload),	       T(test_stop),	 T(test_no_socket),
+		T(test_resume), T(test_users),	       T(test_no_jobs),	 T(test_unreachable),
+		T(test_dump),	T(test_overwritten),   T(test_own_dump), T(test_logged),
+		T(test_work),	T(test_flight_memory),
 	};
 	int ret = set_up_machine();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Profiles of a running session: when they are taken, what becomes of them, and options of --push. */
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +131,19 @@ static struct sampler *sampler(void)
 	return session_event(session, 0)->sampler;
 }
 
+static size_t count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static size_t fds_before;
+
 static void begin(double interval_s, double duration_s)
 {
 	to.interval_s = interval_s;
@@ -140,6 +155,7 @@ static void begin(double interval_s, double duration_s)
 static int set_up(void **state)
 {
 	(void)state;
+	fds_before = count_fds();
 	memset(&counts, 0, sizeof(counts));
 	strcpy(server->answer, OK);
 	server->requests = 0;
@@ -152,7 +168,7 @@ static int tear_down(void **state)
 	(void)state;
 	push_free(push);
 	push = NULL;
-	return 0;
+	return count_fds() == fds_before ? 0 : -1;
 }
 
 static void begin_again(double interval_s, double duration_s)
@@ -228,6 +244,7 @@ static void test_delivered(void **state)
 	double began;
 
 	(void)state;
+	prctl(PR_SET_NAME, "a-busy-thread");
 	begin_again(INTERVAL_S, 0.1);
 	began = now_s();
 	assert_int_equal(counts.collectors, 1);
@@ -254,6 +271,7 @@ static void test_delivered(void **state)
 	/* with samples of the function that keeps the CPU busy */
 	assert_true(profile_has("test_push"));
 	assert_true(profile_has("turn"));
+	assert_true(profile_has("a-busy-thread"));
 	assert_false(profile_has("no such function"));
 	/* the next one begins an interval after the first */
 	assert_false(push_pending(push));
@@ -292,6 +310,44 @@ static void test_unavailable(void **state)
 	assert_int_equal(server->requests, PUSH_TRIES);
 	assert_int_equal(counts.retries, PUSH_TRIES - 1);
 	assert_true(*push_failure(push));
+}
+
+/* The process that makes profiles was killed. */
+static void test_killed(void **state)
+{
+	char file[64], list[256] = "";
+	const double stop = now_s() + TIMEOUT_S;
+	pid_t maker = 0;
+	FILE *f;
+
+	(void)state;
+	snprintf(file, sizeof(file), "/proc/self/task/%d/children", getpid());
+	if (access(file, R_OK)) {
+		print_message("this kernel lists no children (CONFIG_PROC_CHILDREN)\n");
+		skip();
+	}
+	begin_again(INTERVAL_S, 0.1);
+	/* it would wait for the answer for ever */
+	kill(server_pid, SIGSTOP);
+	while (!maker && now_s() < stop) {
+		char *at = list;
+
+		turn();
+		f = fopen(file, "r");
+		if (!fgets(list, sizeof(list), f))
+			*list = 0;
+		fclose(f);
+		for (long pid; (pid = strtol(at, &at, 10));)
+			maker = pid == server_pid ? maker : pid;
+	}
+	assert_true(maker > 0);
+	kill(maker, SIGKILL);
+	wait_for(1);
+	kill(server_pid, SIGCONT);
+	assert_int_equal(counts.profiles[IBS_PUSH_FAILED], 1);
+	assert_true(counts.samples[IBS_PUSH_FAILED] > 0);
+	assert_string_equal(push_failure(push),
+			    "the process that makes profiles failed (status 0x9)");
 }
 
 /* A profile that cannot be complete when the collector exits. */
@@ -460,6 +516,7 @@ int main(void)
 		T(test_period),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_credentials),
+		T(test_killed), /* last, as the server may answer it later */
 	};
 	int ret = start_server();
 

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -337,6 +338,40 @@ static void test_removed(void **state)
 	web_scrapes_close(all);
 }
 
+/* The next reading is a second after this one, or later if it took long: lookups cost more than mapped memory. */
+static void test_rests(void **state)
+{
+	struct web_scrape *s;
+
+	(void)state;
+	count(SLOTS - FIRST);
+	for (int copies = 0; copies < 2; copies++) {
+		struct web_scrapes *all = open_scrapes();
+		struct err e = { "" };
+		double cpu_s, due_s;
+
+		assert_return_code(chmod(PRIVATE, 0755), errno);
+		assert_return_code(seteuid(copies ? NOBODY : 0), errno);
+		cpu_s = thread_cpu_s();
+		s = web_scrape_get(all);
+		due_s = web_scrapes_due_s(all) - now_s();
+		cpu_s = thread_cpu_s() - cpu_s;
+		assert_return_code(seteuid(0), errno);
+		assert_int_equal(web_scrapes_ready(all, &e), 0);
+		assert_int_equal(self.mapped, !copies);
+		if (copies)
+			assert_true(due_s > fmin(0.9, 15));
+		else
+			assert_true(due_s <= fmax(1, 4 * cpu_s));
+		/* fifty times as long as it took, of which most is that of the lookups */
+		if (copies && cpu_s > 0.04)
+			assert_true(due_s > 20 * cpu_s || due_s > 14);
+		web_scrape_put(all, s);
+		web_scrapes_close(all);
+		assert_return_code(chmod(PRIVATE, 0700), errno);
+	}
+}
+
 /* Missing pins are no failure. */
 static void test_missing(void **state)
 {
@@ -583,11 +618,12 @@ static int set_up_machine(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ready),	   T(test_ready_for_a_second),
-		T(test_dropped),   T(test_never_opened),
-		T(test_removed),   T(test_missing),
-		T(test_untrusted), T(test_stream),
-		T(test_history),   T(test_reading),
+		T(test_ready),	 T(test_ready_for_a_second),
+		T(test_dropped), T(test_never_opened),
+		T(test_rests),	 T(test_removed),
+		T(test_missing), T(test_untrusted),
+		T(test_stream),	 T(test_history),
+		T(test_reading),
 	};
 	int ret = set_up_machine();
 

@@ -416,6 +416,22 @@ static void test_json(void **state)
 	json_decref(o);
 }
 
+/* An interval by these keys, in this order. */
+static FILE *freopen_csv(const char *by)
+{
+	unsigned int labels;
+	struct err err;
+	size_t n;
+	FILE *f;
+
+	free(said);
+	f = open_memstream(&said, &n);
+	v.header_printed = false;
+	assert_int_equal(labels_parse(by, &labels, &v.order, &err), 0);
+	assert_int_equal(hist_print(f, &v, &info, &s, labels, namer, NULL, &err), 0);
+	return f;
+}
+
 /* The head comes once. */
 static void test_csv(void **state)
 {
@@ -434,6 +450,10 @@ static void test_csv(void **state)
 	assert_int_equal(heads, 1);
 	assert_true(v.header_printed);
 	assert_non_null(strstr(said, "web,"));
+	fclose(f = freopen_csv("src,op,cgroup"));
+	assert_non_null(strstr(said, "src,op,cgroup,"));
+	fclose(f = freopen_csv("cgroup,op,src"));
+	assert_non_null(strstr(said, "cgroup,op,src,"));
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

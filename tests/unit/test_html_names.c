@@ -298,13 +298,72 @@ static void test_no_heap(void **state)
 	json_decref(all);
 }
 
+/* --- groups --- */
+
+/* A cgroup without a name has its number, and of no cgroup nothing is known. */
+static void test_groups(void **state)
+{
+	const __u64 ids[] = { 7, 0, 9, 8 };
+
+	(void)state;
+	add((struct trace_event){
+		.kind = TRACE_CGROUP, .time = 1, .cgroup = { .id = 9, .path = "/a/b" } });
+	add((struct trace_event){ .kind = TRACE_CGROUP,
+				  .time = 1,
+				  .cgroup = { .id = 8,
+					      .path = "/docker/0123456789abcdef0123456789abcdef"
+						      "0123456789abcdef0123456789abcdef",
+					      .container = "web" } });
+	report();
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .time = 5 };
+
+		ev.sample.op.present = ~0;
+		ev.sample.cgroup_id = ids[i];
+		assert_int_equal(html_report_add(r, &ev, 1000), 0);
+	}
+	assert_int_equal(r->groups.n, 4);
+	assert_string_equal(intern_text(&r->groups, 0), "#7");
+	assert_null(r->group[0].option);
+	assert_string_equal(intern_text(&r->groups, 1), "[cgroup unknown]");
+	assert_null(r->group[1].option);
+	assert_string_equal(intern_text(&r->groups, 2), "/a/b");
+	assert_string_equal(r->group[2].option, "--cgroup");
+	assert_string_equal(intern_text(&r->groups, 3), "web");
+	assert_string_equal(r->group[3].option, "--container");
+}
+
+/* Intervals have costs if ops are known. */
+static void test_intervals(void **state)
+{
+	static char none[] = "", name[] = "web";
+	struct row row = { .series = { .src = IBS_SRC_DRAM, .samples = 3, .valid = 0 } };
+	const struct rows rows = { 1, &row };
+
+	(void)state;
+	for (unsigned int l = 0; l < LABEL_N; l++)
+		row.label[l] = none;
+	row.label[LABEL_CONTAINER] = name;
+	report();
+	assert_int_equal(html_report_interval(r, &rows, 2000000000, 1000000000), 0);
+	assert_int_equal(r->period, 0);
+	row.series.ops = 3000;
+	assert_int_equal(html_report_interval(r, &rows, 3000000000, 1000000000), 0);
+	assert_int_equal(r->period, 1);
+	row.series.ops = 0;
+	assert_int_equal(html_report_interval(r, &rows, 4000000000, 1000000000), 0);
+	assert_int_equal(r->period, 1);
+	assert_int_equal(r->samples, 9);
+	assert_int_equal(r->length_ns, 3000000000);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ranks), T(test_roles), T(test_no_roles), T(test_regions),
-		T(test_many),  T(test_sites), T(test_no_heap),
+		T(test_ranks), T(test_roles),	T(test_no_roles), T(test_regions),   T(test_many),
+		T(test_sites), T(test_no_heap), T(test_groups),	  T(test_intervals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

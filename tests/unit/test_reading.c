@@ -635,6 +635,29 @@ static void test_begin(void **state)
 	assert_int_equal(one.strata.used, 1);
 }
 
+/* A name that fills its place has no end. */
+static void name_without_end(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	(void)arg;
+	(void)g;
+	memset(out, 'x', sizeof(*out));
+}
+
+static void test_long_names(void **state)
+{
+	const struct ibs_neighbours all = { .n = 1, .time_ns = r[0].time_ns };
+	struct reading_neighbours *n = &r[0].neighbours;
+
+	(void)state;
+	neighbours_read(n, r[0].time_ns, &all, name_without_end, NULL);
+	assert_int_equal(n->n, 1);
+	assert_int_equal(strlen(n->victim[0].container),
+			 sizeof(((struct ibs_slot_name *)0)->container) - 1);
+	assert_int_equal(strlen(n->victim[0].pod), sizeof(((struct ibs_slot_name *)0)->pod) - 1);
+	assert_int_equal(strlen(n->suspect[0].name_space),
+			 sizeof(((struct ibs_slot_name *)0)->name_space) - 1);
+}
+
 static void test_memory(void **state)
 {
 	size_t before;
@@ -655,7 +678,7 @@ int main(void)
 		T(test_alive), T(test_orphaned), T(test_texts),	     T(test_counts),
 		T(test_cost),  T(test_work),	 T(test_governor),   T(test_stopped),
 		T(test_push),  T(test_flight),	 T(test_neighbours), T(test_second),
-		T(test_begin), T(test_memory),
+		T(test_begin), T(test_memory),	 T(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

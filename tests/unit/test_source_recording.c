@@ -358,6 +358,56 @@ static void test_no_instructions(void **state)
 	top_free(top);
 }
 
+/* --- places --- */
+
+static void listed(const struct places *p, int complex, int node, const struct cpulist *only,
+		   const char *want)
+{
+	char text[32];
+
+	if (places_list(p, complex, node, only, text, sizeof(text)) != (*want != 0))
+		fail_msg("%d %d: not '%s'", complex, node, want);
+	if (*want)
+		assert_string_equal(text, want);
+}
+
+/* Six CPUs in three complexes of two nodes. */
+static void test_places(void **state)
+{
+	static const struct trace_topology t = { .n = 6,
+						 .ccx = { 0, 0, 1, 1, 2, 2 },
+						 .node = { 1, 1, 1, 1, 0, 0 } };
+	struct cpulist only = {};
+	struct places p = {};
+	char text[3];
+
+	(void)state;
+	places_of_recording(&p, &t);
+	assert_int_equal(p.n, 3);
+	assert_int_equal(p.complexes, 3);
+	assert_int_equal(p.cpus, 6);
+	assert_int_equal(p.node[0], 1);
+	assert_int_equal(p.node[1], 1);
+	assert_int_equal(p.node[2], 0);
+	listed(&p, -1, -1, NULL, "0-5");
+	listed(&p, 1, -1, NULL, "2-3");
+	listed(&p, -1, 1, NULL, "0-3");
+	listed(&p, -1, 0, NULL, "4-5");
+	listed(&p, 0, 0, NULL, "");
+	listed(&p, 3, -1, NULL, "");
+	cpulist_add(&only, 1);
+	cpulist_add(&only, 4);
+	listed(&p, -1, -1, &only, "1,4");
+	listed(&p, -1, 1, &only, "1");
+	listed(&p, 1, -1, &only, "");
+	assert_false(places_list(&p, 1, -1, NULL, text, sizeof(text)));
+	places_free(&p);
+	assert_int_equal(p.n, 0);
+	/* where it was not recorded there are none */
+	places_of_recording(&p, NULL);
+	assert_int_equal(p.n, 0);
+}
+
 #define T(f) cmocka_unit_test_teardown(f, close_all)
 
 int main(void)
@@ -366,6 +416,7 @@ int main(void)
 		T(test_info),	    T(test_intervals), T(test_all),
 		T(test_end_time),   T(test_again),     T(test_functions),
 		T(test_read_again), T(test_annotate),  T(test_no_instructions),
+		T(test_places),
 	};
 
 	realtime = clock_ns(CLOCK_REALTIME);

@@ -396,6 +396,7 @@ static void test_too_many_passwords(void **state)
 		put(fd[i], WITH("/-/healthy", CLOSE WRONG));
 	}
 	/* all of them arrive before the first one is checked */
+	w->turn_ends_s = thread_cpu_s() + 10;
 	for (int i = 0; i < 10; i++)
 		MHD_run(w->daemons[0]);
 	for (size_t i = 0; i < ARRAY_SIZE(fd); i++) {
@@ -412,6 +413,33 @@ static void test_too_many_passwords(void **state)
 	assert_int_equal(refused, 1);
 	assert_int_equal(wrong, WEB_AUTH_QUEUE);
 	assert_int_equal(w->self.passwords_wrong, WEB_AUTH_QUEUE);
+}
+
+/* Of a client that is gone, no password is checked. */
+static void test_gone(void **state)
+{
+	int fd[3];
+
+	(void)state;
+	put_config("basic_auth_users: {a: " HASH "}\n");
+	serve();
+	for (size_t i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = dial();
+		put(fd[i], WITH("/-/healthy", CLOSE WRONG));
+	}
+	w->turn_ends_s = thread_cpu_s() + 10;
+	for (int i = 0; i < 100 && w->conns.prev->wait != WEB_WAITS_AUTH; i++)
+		MHD_run(w->daemons[0]);
+	assert_int_equal(w->self.connections, 3);
+	assert_int_equal(w->conns.prev->wait, WEB_WAITS_AUTH);
+	/* the last one has waited for too long */
+	w->conns.prev->since_s -= 61;
+	w->next_check_s = 0;
+	assert_int_equal(status(answer_on(fd[0])), 401);
+	assert_int_equal(status(answer_on(fd[1])), 401);
+	assert_int_equal(w->self.crowded_out, 1);
+	assert_int_equal(w->self.passwords_checked, 2);
+	close(fd[2]);
 }
 
 /* Files are read again when they change; what is wrong leaves the old ones in use, and is counted once. */
@@ -656,6 +684,7 @@ int main(void)
 		R(test_passwords),
 		R(test_password_of_each_request),
 		R(test_too_many_passwords),
+		R(test_gone),
 		R(test_reload),
 		R(test_times),
 		R(test_crowd),
