@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -399,14 +401,87 @@ static int remove_dir(void **state)
 	return rmdir(dir);
 }
 
+/* --- programs whose allocations cannot be noted */
+
+#define STATIC_PROGRAM "/sbin/ldconfig"
+
+/* A process that is about to run a program, as another user if @uid is not 0. */
+static pid_t stopped_at(const char *program, uid_t uid)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) || (uid && setuid(uid)))
+			_exit(1);
+		execl(program, program, "--version", NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSTOPPED(status) ? pid : 0;
+}
+
+static void end_stopped(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Each process is counted once, by what is in the way. */
+static void test_obstacles(void **state)
+{
+	struct allocs *a = allocs_new();
+	const int fd = open(STATIC_PROGRAM, O_RDONLY);
+	pid_t first = stopped_at("/bin/true", 0), other, pid[2];
+
+	(void)state;
+	if (!first || geteuid()) {
+		print_message("no process may be traced, or run as another user\n");
+		allocs_free(a);
+		skip();
+	}
+	allocs_note_exec(a, first);
+	assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_USER], 0);
+	assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_LOADER], 0);
+	end_stopped(first);
+	/* it has exited already */
+	allocs_note_exec(a, first);
+	assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_NONE], 0);
+	other = stopped_at("/bin/true", 65534);
+	assert_true(other > 0);
+	for (int i = 0; i < 2; i++)
+		allocs_note_exec(a, other);
+	assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_USER], 1);
+	if (fd >= 0 && !obstacle_has_loader(fd)) {
+		for (int i = 0; i < 2; i++) {
+			pid[i] = stopped_at(STATIC_PROGRAM, 0);
+			assert_true(pid[i] > 0);
+			allocs_note_exec(a, pid[i]);
+		}
+		allocs_note_exec(a, pid[0]);
+		assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_LOADER], 2);
+		for (int i = 0; i < 2; i++)
+			end_stopped(pid[i]);
+	} else {
+		print_message(STATIC_PROGRAM " is not linked statically\n");
+	}
+	assert_int_equal(allocs_counts(a).obstacle[OBSTACLE_USER], 1);
+	end_stopped(other);
+	if (fd >= 0)
+		close(fd);
+	allocs_note_exec(NULL, 1);
+	allocs_free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sampling), cmocka_unit_test(test_distances),
-		cmocka_unit_test(test_live),	 cmocka_unit_test(test_live_is_near),
-		cmocka_unit_test(test_rules),	 cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_full),	 cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_threads),	 cmocka_unit_test(test_checksum),
+		cmocka_unit_test(test_obstacles),    cmocka_unit_test(test_sampling),
+		cmocka_unit_test(test_distances),    cmocka_unit_test(test_live),
+		cmocka_unit_test(test_live_is_near), cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_ring),	     cmocka_unit_test(test_full),
+		cmocka_unit_test(test_damage),	     cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -104,6 +104,25 @@ static void test_judged(void **state)
 	assert_false(verify_agrees(&v));
 }
 
+/* In percent of what was counted: a tenth more, and half. */
+static void test_difference(void **state)
+{
+	struct verify v = unknown();
+	json_t *o;
+
+	(void)state;
+	verify_set(&v, VERIFY_RETIRED, 11000, 10000);
+	verify_set(&v, VERIFY_TAGGED, 5000, 10000);
+	o = json(&v);
+	assert_true(json_real_value(member(o, VERIFY_RETIRED, "difference")) > 0.0999999);
+	assert_true(json_real_value(member(o, VERIFY_RETIRED, "difference")) < 0.1000001);
+	assert_true(json_real_value(member(o, VERIFY_TAGGED, "difference")) == -0.5);
+	assert_true(json_is_null(member(o, VERIFY_OPS, "difference")));
+	json_decref(o);
+	assert_non_null(strstr(text(&v), "10.0"));
+	assert_non_null(strstr(out, "-50.0"));
+}
+
 /* Some samples and periods lie at the edges, on each CPU. */
 static void test_edges(void **state)
 {
@@ -132,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_judged),
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
