@@ -195,7 +195,7 @@ $(O)/bench-%: $(O)/tests/bench/%.o $(lib)
 # A fuzz target of whole commands, and tests of rooms that talk HTTP.
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += $(CMDLIBS)
-$(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_diff_history $(O)/tests/unit/test_push_http $(O)/tests/bpf/test_push: LDLIBS += -lcurl
+$(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_diff_history $(O)/tests/unit/test_diff_prometheus $(O)/tests/unit/test_push_http $(O)/tests/bpf/test_push: LDLIBS += -lcurl
 
 # Tests of a collector, which talks to systemd.
 $(O)/tests/bpf/test_collector $(O)/tests/bpf/test_sources: LDLIBS += -lsystemd
