@@ -586,6 +586,30 @@ static void test_worker_is_killed(void **state)
 	naming_free(n);
 }
 
+/* If it read nothing else, the object is to blame: it is not tried again. */
+static void test_worker_dies(void **state)
+{
+	struct naming *n = naming_new(&(struct naming_opts){});
+	struct object *a, *b;
+
+	(void)state;
+	make_program(path_of("a"), 2);
+	make_program(path_of("b"), 2);
+	a = must_open(n, path_of("a"));
+	assert_int_equal(kill(worker(), SIGKILL), 0);
+	assert_null(symbol_at(a, 0x1000));
+	assert_string_equal(object_problem(a), "reading it crashes");
+	assert_false(object_lacks_time(a));
+	assert_null(symbol_at(a, 0x1001));
+	/* others are read */
+	b = must_open(n, path_of("b"));
+	assert_string_equal(symbol_at(b, 0x1000), "target");
+	assert_null(object_problem(b));
+	object_close(a);
+	object_close(b);
+	naming_free(n);
+}
+
 static void test_replies(void **state)
 {
 	const char *texts[NAMING_TEXTS];
@@ -1088,6 +1112,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_symbols),
 		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_worker_is_killed),
+		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_container_paths),
 		cmocka_unit_test(test_elsewhere),

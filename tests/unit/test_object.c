@@ -358,6 +358,41 @@ static void test_environment(void **state)
 	naming_free(n);
 }
 
+/* The debug file that a program names is opened for the process that reads it: beside the program, or in .debug. */
+static void test_debug_link(void **state)
+{
+	char command[1024], stripped[512], why[160];
+	const struct object_place place = { .path = stripped, .trusted = true };
+	struct naming *n = naming_new(&(struct naming_opts){ 0 });
+	struct elf_file_function f;
+	struct object_name name;
+	__u64 at, offset = 0;
+
+	(void)state;
+	while (!elf_file_function(file, offset, &f, &at) || strcmp(f.name, "sum"))
+		offset++;
+	snprintf(stripped, sizeof(stripped), "%s/stripped", root);
+	snprintf(command, sizeof(command),
+		 "cd %s && objcopy --only-keep-debug prog x.debug && strip -o stripped prog && "
+		 "objcopy --add-gnu-debuglink=x.debug stripped",
+		 root);
+	assert_int_equal(system(command), 0);
+	for (int k = 0; k < 3; k++) {
+		struct object *o = object_open(n, &place, why, sizeof(why));
+
+		assert_non_null(o);
+		assert_int_equal(object_symbol(o, offset, &name), k < 2);
+		if (k < 2)
+			assert_string_equal(name.name, "sum");
+		object_close(o);
+		snprintf(command, sizeof(command), "cd %s && mkdir -p .debug && mv %s %s", root,
+			 k ? ".debug/x.debug" : "x.debug", k ? "elsewhere" : ".debug");
+		if (k < 2)
+			assert_int_equal(system(command), 0);
+	}
+	naming_free(n);
+}
+
 /* In an attempt without time nothing is read; later it is. */
 static void test_deferred(void **state)
 {
@@ -396,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_types),	    cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_inlined),	    cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_environment), cmocka_unit_test(test_deferred),
+		cmocka_unit_test(test_debug_link),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "trace/parts.h"
+#include "trace/trace.h"
 #include "tree.h"
 
 #define HEAD 28 /* bytes of the head of a merged file */
@@ -120,6 +121,30 @@ static void test_two(void **state)
 	assert_string_equal(parts[4].name, "standard input");
 	trace_parts_free(parts, n);
 	assert_int_equal(descriptors(), open_before);
+}
+
+/* With standard input closed, a file that is opened has the number 0. */
+static void test_closed_input(void **state)
+{
+	const struct trace_part part = { path[0], path[0], 0, 0 };
+	struct trace_part *parts = NULL;
+	int input = dup(0), ret;
+	struct trace *t;
+	size_t n = 0;
+
+	(void)state;
+	write_two();
+	close(0);
+	ret = trace_parts_add(path[2], &parts, &n, &err);
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	assert_int_equal(trace_part_open(&part, &t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "unknown format"));
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	assert_true(input < 0 || dup2(input, 0) == 0);
+	close(input);
+	assert_int_equal(ret, 0);
+	assert_int_equal(n, 2);
+	trace_parts_free(parts, n);
 }
 
 /* Recordings of a merged file can be merged again, and parts of files. */
@@ -377,8 +402,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_two),   T(test_again), T(test_large), T(test_cannot_write),
-		T(test_index), T(test_head),  T(test_many),
+		T(test_two),	      T(test_closed_input), T(test_again), T(test_large),
+		T(test_cannot_write), T(test_index),	    T(test_head),  T(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
