@@ -357,22 +357,35 @@ static void test_rest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
-		__u64 n, sum, loads;
+		__u64 n, sum, loads, cycles, known, dram, remote;
 		struct report_table t;
 
 		assert_int_equal(report_table(r, &orders[i], &t), 0);
 		n = t.rest.samples;
 		sum = t.rest.sum;
 		loads = t.rest.loads;
+		cycles = t.rest.cycles;
+		known = t.rest.known;
+		dram = t.rest.dram;
+		remote = t.rest.remote;
 		for (size_t k = 0; k < t.n; k++) {
 			n += t.rows[k].samples;
 			sum += t.rows[k].sum;
 			loads += t.rows[k].loads;
+			cycles += t.rows[k].cycles;
+			known += t.rows[k].known;
+			dram += t.rows[k].dram;
+			remote += t.rows[k].remote;
 			assert_true(t.rows[k].samples >= orders[i].min_samples);
 		}
 		assert_int_equal(n, n_ops);
 		assert_int_equal(sum, t.total.sum);
 		assert_int_equal(loads, t.total.loads);
+		assert_int_equal(cycles, t.total.cycles);
+		assert_int_equal(known, t.total.known);
+		assert_int_equal(dram, t.total.dram);
+		assert_int_equal(remote, t.total.remote);
+		assert_true(dram && remote);
 		assert_true(!orders[i].top || t.n <= orders[i].top);
 		assert_int_equal(t.n_rest > 0, i != 3);
 		report_table_free(&t);
