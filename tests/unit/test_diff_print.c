@@ -439,6 +439,144 @@ static void test_csv(void **state)
 	assert_non_null(strstr(print(&ascii, FORMAT_CSV, 0), "\nwhere,\"\",\"l3,x\",slower,"));
 }
 
+/* --- HTML --- */
+
+static const char *page(void)
+{
+	size_t n;
+	FILE *f;
+
+	free(printed);
+	f = open_memstream(&printed, &n);
+	diff_put_html(f, &diff, &result);
+	fclose(f);
+	return printed;
+}
+
+static void has(const char *what)
+{
+	const char *body = strstr(printed, "</style>") ?: printed;
+
+	if (!strstr(body, what))
+		fail_msg("'%s' is not in '%.3000s'", what, body);
+}
+
+static unsigned int count(const char *what)
+{
+	unsigned int n = 0;
+
+	for (const char *at = strstr(printed, "</style>"); (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+#define INTERVAL(class, x, width, dot)                                                            \
+	"<td class=\"left\"><svg width=\"160\" height=\"12\" aria-hidden=\"true\">"               \
+	"<path class=\"axis\" d=\"M80.0 0V12\"/><rect class=\"" class "\" x=\"" x                 \
+								      "\" y=\"4\" width=\"" width \
+								      "\" height=\"4\"/><circle " \
+								      "class=\"dot\" cx=\"" dot   \
+								      "\" cy=\"6\" "              \
+								      "r=\"3\"/></svg></td>"
+
+/* Intervals on one scale, whose edge is the farthest end: 78 pixels for 0.0025, and for 0.0026. */
+static void test_page(void **state)
+{
+	(void)state;
+	page();
+	has("<h1>Miss cycles per thousand ops: 10.0 → 12.0, +20.0 % ± 5.0 %</h1></div>\n<ul>\n"
+	    "<li>    +15 points  dram more often (4.0 → 6.0 of a thousand ops)</li>\n");
+	has("</ul>\n<p class=\"facts\">A  a  10 s, 5,000 samples</p>\n"
+	    "<p class=\"facts\">B  bb  4,000 samples</p>\n</header>");
+	has("in miss cycles per thousand ops. 3 changes were tested at once");
+	has("<tr><td>dram</td><td class=\"left\">more often</td><td>4.0</td><td>6.0</td>"
+	    "<td>+1.5</td><td>+1.0 … +2.0</td>" INTERVAL("up3", "111.2", "31.2",
+							 "126.8") "<td>75%</td></tr>\n");
+	has("<tr><td>l3,x</td><td class=\"left\">faster</td><td>40.0</td><td>36.0</td>"
+	    "<td>−0.30</td><td>−0.60 … −0.10</td>" INTERVAL("down3", "61.3", "15.6",
+							    "70.6") "<td>-15%</td></tr>\n");
+	has("<tr class=\"dim\"><td>dram</td><td class=\"left\">slower</td><td>–</td><td>36.0</td>"
+	    "<td>+0.10</td><td>−0.60 … +0.70</td>" INTERVAL("a3", "61.3", "40.6",
+							    "83.1") "<td>~</td></tr>\n");
+	has("<tr class=\"total\"><td>sum</td><td></td><td>10.0</td><td>12.0</td><td>+2.0</td>"
+	    "<td>+1.5 … +2.5</td>" INTERVAL("up3", "126.8", "31.2",
+					    "142.4") "<td>100%</td></tr>\n");
+	has("<p>2 of 2 rows. ");
+	has("<th class=\"left\">comm</th><th>change</th>");
+	has("<tr><td class=\"left\">web</td><td>+1.8</td><td>+1.0 … +2.6</td>" INTERVAL(
+		"up3", "110.0", "48.0", "134.0") "<td class=\"left\">dram more often</td></tr>\n");
+	has("<tr class=\"dim\"><td class=\"left\">db</td><td>+0.20</td><td>−1.0 … "
+	    "+1.4</td>" INTERVAL("a3", "50.0", "72.0",
+				 "86.0") "<td class=\"left\">l3,x slower</td></tr>\n");
+	has("<p>95% intervals of changes: ±33% (first cause) to ±83%; ~ within noise</p>\n");
+	assert_int_equal(count("Latency over time"), 0);
+	assert_int_equal(count("Callers"), 0);
+	assert_int_equal(count("SIMULATED"), 0);
+	/* one row says nothing; a term without a change is not there; the least width is a pixel */
+	result.n_rows = 1;
+	term[1].change.change = 0;
+	term[0].change.low = term[0].change.high = .0015;
+	diff.about[COMPARE_B].simulated = true;
+	page();
+	has("SIMULATED samples, not measurements.");
+	assert_int_equal(count("<h2>Where</h2>"), 0);
+	assert_int_equal(count("<td>l3,x</td>"), 0);
+	has(INTERVAL("up3", "126.8", "1.0", "126.8"));
+}
+
+/* A cell is of 1/48 of the time, and half an octave of latencies. Each step of colour is half of the next one. */
+static void test_page_heat(void **state)
+{
+	const struct compare_amount a = { .base = 10, .valid = 1, .cycles = 100 },
+				    b = { .base = 10, .valid = 1, .cycles = 400 },
+				    c = { .valid = 1, .cycles = 10 };
+
+	(void)state;
+	diff.html = true;
+	diff_heat_add(&diff, COMPARE_A, 5, ibs_lat_bucket(24), &a);
+	diff_heat_add(&diff, COMPARE_B, 5, ibs_lat_bucket(24), &b);
+	diff_heat_add(&diff, COMPARE_B, 5, ibs_lat_bucket(48), &c);
+	page();
+	has("<figcaption>A</figcaption><svg viewBox=\"0 0 436 218\" ");
+	has("<rect class=\"plot\" x=\"52\" width=\"384\" height=\"200\"/>\n"
+	    "<rect class=\"a6\" x=\"52\" y=\"184\" width=\"8\" height=\"8\"><title>up to 24 "
+	    "cycles: "
+	    "1e+04</title></rect>\n");
+	has("<rect class=\"a6\" x=\"428\" y=\"184\" ");
+	has("<rect class=\"a8\" x=\"52\" y=\"184\" width=\"8\" height=\"8\"><title>up to 24 "
+	    "cycles: "
+	    "4e+04</title></rect>\n"
+	    "<rect class=\"a3\" x=\"52\" y=\"168\" width=\"8\" height=\"8\"><title>up to 48 "
+	    "cycles: "
+	    "1e+03</title></rect>\n");
+	has("<figcaption>B − A</figcaption>");
+	has("<rect class=\"up4\" x=\"52\" y=\"184\" width=\"8\" height=\"8\"><title>up to 24 "
+	    "cycles: "
+	    "3e+04</title></rect>\n");
+	assert_int_equal(count("<rect class=\"a6\""), 48);
+	assert_int_equal(count("<rect class=\"up4\""), 48);
+	assert_int_equal(count("<rect class=\"up1\""), 0);
+	has("<text x=\"48\" y=\"188\" text-anchor=\"end\">32</text>"
+	    "<text x=\"48\" y=\"156\" text-anchor=\"end\">128</text>");
+	has("<text x=\"52\" y=\"214\">0</text><text x=\"436\" y=\"214\" text-anchor=\"end\">10 "
+	    "s</text>");
+	assert_int_equal(count(" s</text>"), 1);
+	/* less than before, and what only one side has */
+	free(diff.heat[COMPARE_A]);
+	diff.heat[COMPARE_A] = NULL;
+	diff_heat_add(&diff, COMPARE_A, 5, ibs_lat_bucket(48), &b);
+	page();
+	has("<rect class=\"down4\" x=\"52\" y=\"168\" ");
+	has("<rect class=\"up4\" x=\"52\" y=\"184\" ");
+	free(diff.heat[COMPARE_A]);
+	diff.heat[COMPARE_A] = NULL;
+	page();
+	assert_int_equal(count("<rect class=\"up"), 3); /* intervals */
+	free(diff.heat[COMPARE_B]);
+	diff.heat[COMPARE_B] = NULL;
+	diff.html = false;
+}
+
 #define R(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -448,7 +586,8 @@ int main(void)
 					    R(test_moved),    R(test_narrow),
 					    R(test_terminal), R(test_moved_key),
 					    R(test_json),     R(test_json_percentile),
-					    R(test_csv) };
+					    R(test_csv),      R(test_page),
+					    R(test_page_heat) };
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
 	free(printed);

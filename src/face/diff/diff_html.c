@@ -21,6 +21,7 @@
 /* Of a page: no terminal limits it. */
 static const struct screen page = { .utf8 = true, .width = 200 };
 
+/* @tag: with its attributes */
 static void put_lines(FILE *f, const char *tag, const char *text)
 {
 	for (const char *end; *text; text = *end ? end + 1 : end) {
@@ -32,7 +33,7 @@ static void put_lines(FILE *f, const char *tag, const char *text)
 		line = xstrndup(text, end - text);
 		fprintf(f, "<%s>", tag);
 		utf8_put_markup(f, line);
-		fprintf(f, "</%s>\n", tag);
+		fprintf(f, "</%.*s>\n", (int)strcspn(tag, " "), tag);
 		free(line);
 	}
 }
