@@ -67,6 +67,7 @@ __asm__(
 	"abbrev 39, 0x13, 0, 0x03, 0x08, 0x0b, 0x07\n"			/* struct: name, large size */
 	"abbrev 40, 0x13, 1, 0x0b, 0x0b\n"				/* struct: size */
 	"abbrev 41, 0x4109, 0, 0x11, 0x01, 0x31, 0x13\n"		/* call as GNU had it: where it returns to, function */
+	"abbrev 42, 0x05, 0, 0x49, 0x13, 0x02, 0x0a\n"			/* parameter as Go has it: type, block */
 	".byte 0\n"
 	".text\n");
 
@@ -133,6 +134,9 @@ __asm__(
 		END
 		VARIABLE(made_hidden, hidden)
 		TYPE(small) "31\n" NAME("small")
+		".uleb128 17\n" BYTE(1)
+			TYPE(hushed) "31\n" NAME("hushed")
+		END
 	END
 	TYPE(tiny) "29\n" NAME("tiny") NAME("_Z4tinyv")
 	TYPE(item_reference) "14\n" REF(item)
@@ -226,6 +230,30 @@ __asm__(
 	TYPE(of_four) "9\n" REF(four)
 		".uleb128 38\n.8byte 1 << 63\n"
 	END
+	TYPE(int_pointer) "12\n" REF(int)
+	/* more levels than are followed: of pointers, of structs, and of names for a type */
+	TYPE(pointers) "12\n.4byte . + 4 - .Lmade_info\n"
+	".rept 59\n.uleb128 12\n.4byte . + 4 - .Lmade_info\n.endr\n"
+	".uleb128 2\n" NAME("deep") BYTE(4)
+	TYPE(structs) "3\n" NAME("s") BYTE(4)
+		".uleb128 4\n" NAME("a") ".4byte . + 6 - .Lmade_info\n" BYTE(0)
+	END
+	".rept 59\n"
+		".uleb128 3\n" NAME("s") BYTE(4)
+		".uleb128 4\n" NAME("a") ".4byte . + 6 - .Lmade_info\n" BYTE(0)
+		END
+	".endr\n"
+	".uleb128 2\n" NAME("int") BYTE(4)
+	TYPE(names) "35\n" NAME("n") ".4byte . + 4 - .Lmade_info\n"
+	".rept 59\n.uleb128 35\n" NAME("n") ".4byte . + 4 - .Lmade_info\n.endr\n"
+	".uleb128 2\n" NAME("int") BYTE(4)
+	TYPE(few_names) "35\n" NAME("n") ".4byte . + 4 - .Lmade_info\n"
+	".rept 46\n.uleb128 35\n" NAME("n") ".4byte . + 4 - .Lmade_info\n.endr\n"
+	".uleb128 2\n" NAME("int") BYTE(4)
+	VARIABLE(made_pointers, pointers)
+	VARIABLE(made_structs, structs)
+	VARIABLE(made_names, names)
+	VARIABLE(made_few_names, few_names)
 	VARIABLE(made_nothing, nothing_pointer)
 	VARIABLE(made_unnamed, unnamed)
 	VARIABLE(made_unknown, unknown)
@@ -277,6 +305,13 @@ __asm__(
 		PARAMETER(pair, 8, 0x73, 8, 0x9f, 0x93, 8, 0x5f, 0x93, 8) /* rbx plus 8, and r15 */
 		PARAMETER(int, 4, 0x77, 0xd0, 0, 0x06)			/* not at 80(%rsp), but where that points to */
 		PARAMETER(int, 2, 0x31, 0x9f)				/* nowhere: it is 1 */
+		PARAMETER(int_pointer, 1, 0x52)				/* in rcx, with other types: the largest struct counts */
+		PARAMETER(item_pointer, 1, 0x52)
+		PARAMETER(base_pointer, 1, 0x52)
+		PARAMETER(int, 3, 0x91, 0x80, 0x7f)			/* the same 128 below the frame */
+		PARAMETER(item, 3, 0x91, 0x80, 0x7f)
+		PARAMETER(base, 3, 0x91, 0x80, 0x7f)
+		PARAMETER(pair, 10, 0x91, 0xe0, 0x7e, 0x93, 8, 0x91, 0xb8, 0x7e, 0x93, 8) /* 160, and 200 below the frame */
 		PARAMETER(int, 4, 0x91, 0xa0, 0x7f, 0x9f)		/* nowhere: an address */
 		".uleb128 36\n" CODE(made_block, made_block_end)
 			PARAMETER(item_pointer, 1, 0x54)		/* rsi */
@@ -293,9 +328,19 @@ __asm__(
 		".uleb128 36\n" CODE(made_far, made_far_end)
 			PARAMETER(item_pointer, 1, 0x5b)		/* r11 */
 		END
+		".uleb128 36\n" CODE(made_hushed, made_hushed_end)
+			".uleb128 26\n" REF(hushed) CODE(made_hushed, made_hushed_end) ".byte 1\n"
+		END
+		/* as deep as is followed, and deeper */
+		".rept 46\n.uleb128 36\n" CODE(made_deep, made_deep_end) ".endr\n"
+			PARAMETER(item_pointer, 1, 0x54)
+			".rept 14\n.uleb128 36\n" CODE(made_deep, made_deep_end) ".endr\n"
+				PARAMETER(item_pointer, 1, 0x5a)
+			".rept 14\n.byte 0\n.endr\n"
+		".rept 46\n.byte 0\n.endr\n"
 		".uleb128 41\n.8byte made_after_gnu\n" REF(callee)
 		".uleb128 22\n" NAME("made_nested") CODE(made_nested, made_nested_end) ".byte 1, 0x9c\n"
-			PARAMETER(item_pointer, 1, 0x53)		/* rbx */
+			".uleb128 42\n" REF(item_pointer) ".byte 1, 0x53\n"	/* rbx */
 		END
 	END
 	END
@@ -374,7 +419,7 @@ __asm__(
 	LABEL(made_half) "movl 8(%r10), %eax\n"
 	"	mov 200(%rdi), %r10\n"
 	LABEL(made_outside) "movl (%r10), %eax\n"
-	"	mov -100(%rbp), %r10\n"
+	"	mov -80(%rbp), %r10\n"
 	LABEL(made_from_slot) "movl (%r10), %eax\n"
 	"	mov (%r12), %r10\n"
 	LABEL(made_ambiguous) "movl 8(%r10), %eax\n"
@@ -410,6 +455,41 @@ __asm__(
 	LABEL(made_copied) "movl 8(%r10), %eax\n"
 	"	mov %r10, %r11\n"
 	LABEL(made_copied_more) "movl 8(%r11), %eax\n"
+	LABEL(made_of_several) "movl 8(%rcx), %eax\n"
+	LABEL(made_largest_slot) "movl -120(%rbp), %eax\n"
+	LABEL(made_first_piece) "movq -160(%rbp), %rax\n"
+	LABEL(made_second_piece) "movq -200(%rbp), %rax\n"
+	/* loops over arrays: of a variable, and of what a pointer is to */
+	"	lea made_six(%rip), %r10\n"
+	"3:\n"
+	LABEL(made_loop) "movl (%r10), %eax\n"
+	LABEL(made_loop_4) "movl 4(%r10), %eax\n"
+	"	add $4, %r10\n"
+	"	jnz 3b\n"
+	"	mov %rdi, %r11\n"
+	"4:\n"
+	LABEL(made_each) "movl 8(%r11), %eax\n"
+	LABEL(made_each_next) "movl 40(%r11), %eax\n"
+	"	add $32, %r11\n"
+	"	jnz 4b\n"
+	"	mov %rdi, %r11\n"
+	"5:\n"
+	LABEL(made_uneven) "movl 8(%r11), %eax\n"
+	"	add $24, %r11\n"
+	"	jnz 5b\n"
+	/* one path brings an element of an unknown index */
+	"	lea made_six(%rip), %r10\n"
+	"	jz 6f\n"
+	"	lea made_six(%rip), %r10\n"
+	"	add %r8, %r10\n"
+	"6:\n"
+	LABEL(made_maybe) "movl (%r10), %eax\n"
+	LABEL(made_maybe_4) "movl 4(%r10), %eax\n"
+	LABEL(made_hushed) "nop\n"
+	LABEL(made_hushed_end) "xor %r10d, %r10d\n"
+	LABEL(made_deep) "movl 8(%rsi), %eax\n"
+	LABEL(made_deeper) "movl 8(%r10), %eax\n"
+	LABEL(made_deep_end) "nop\n"
 	LABEL(made_rax) "movl 8(%rax), %ecx\n"
 	LABEL(made_rax_end) "xor %eax, %eax\n"
 	LABEL(made_at_rax) "movl 24(%rax), %ecx\n"
@@ -446,6 +526,10 @@ __asm__(
 	LABEL(made_color) ".zero 4\n"
 	LABEL(made_value) ".zero 16\n"
 	LABEL(made_niche) ".zero 8\n"
+	LABEL(made_pointers) ".zero 8\n"
+	LABEL(made_structs) ".zero 8\n"
+	LABEL(made_names) ".zero 8\n"
+	LABEL(made_few_names) ".zero 8\n"
 	LABEL(made_nothing) ".zero 8\n"
 	LABEL(made_unnamed) ".zero 8\n"
 	LABEL(made_unknown) ".zero 8\n"
@@ -474,6 +558,10 @@ extern const char made_before[], made_block[], made_at_next[], made_last[], made
 	made_of_itself[], made_piece[], made_piece_2[], made_deref[], made_differ[], made_agree[],
 	made_copied[], made_copied_more[], made_rax[], made_at_rax[], made_at_rax_end[],
 	made_after_gnu[], made_near[], made_too_far[], made_nested[];
+extern const char made_of_several[], made_largest_slot[], made_first_piece[], made_second_piece[],
+	made_loop[], made_loop_4[], made_each[], made_each_next[], made_uneven[], made_maybe[],
+	made_maybe_4[], made_hushed[], made_deep[], made_deeper[], made_pointers[], made_structs[],
+	made_names[], made_few_names[];
 extern const char made_nothing[], made_unnamed[], made_unknown[], made_many[], made_of_huge[],
 	made_of_pointers[], made_of_four[], made_itself[], made_declared[];
 extern const char made_item[], made_reference[], made_moved[], made_named[], made_inner[],
@@ -683,6 +771,44 @@ static void test_far(void **state)
 	none(made_too_far, TYPE_REGISTER);
 }
 
+/* Of several variables in one place the largest struct; of pieces the one that is there. */
+static void test_several(void **state)
+{
+	(void)state;
+	price(made_of_several);
+	code(made_largest_slot, TYPE_STACK, "shop::Item", "price", 8, 8, 4);
+	code(made_first_piece, TYPE_STACK, "Pair", "a", 0, 0, 8);
+	code(made_second_piece, TYPE_STACK, "Pair", "b", 8, 8, 8);
+}
+
+/* All elements have one type, but beside the first one of a variable another one may be. */
+static void test_loops(void **state)
+{
+	(void)state;
+	code(made_loop, TYPE_VARIABLE, "int", NULL, 0, 0, 0);
+	none(made_loop_4, TYPE_NO_VARIABLE);
+	price(made_each);
+	price(made_each_next);
+	none(made_uneven, TYPE_REGISTER);
+	code(made_maybe, TYPE_VARIABLE, "int", NULL, 0, 0, 0);
+	none(made_maybe_4, TYPE_NO_VARIABLE);
+}
+
+/* What is nested deeper than anybody writes is not followed. */
+static void test_nested(void **state)
+{
+	char name[64] = "void";
+
+	(void)state;
+	price(made_deep);
+	none(made_deeper, TYPE_REGISTER);
+	memset(name + 4, '*', 48);
+	data(made_pointers, 0, 8, name, NULL, 0, 0);
+	data(made_structs, 0, 4, "s", "[padding]", 0, 4);
+	no_variable(made_names, 0);
+	data(made_few_names, 0, 4, "int", NULL, 0, 0);
+}
+
 static void inlined(const char *at, unsigned int level, const char *name, const char *file,
 		    int line, struct types_inlined *out)
 {
@@ -719,6 +845,8 @@ static void test_inlined(void **state)
 	inlined(made_no_file, 0, "shop::small", NULL, 0, &bad);
 	inlined(made_bad_file, 0, "shop::small", NULL, 0, &bad);
 	assert_false(types_inlined(t, linked(made_bad_file_end), 0, &bad));
+	/* in a block, and of a namespace without a name */
+	inlined(made_hushed, 0, "shop::(anonymous namespace)::hushed", NULL, 0, &bad);
 	/* from one edge to the next */
 	span = ADDR_SPAN_ALL;
 	types_inlined_span(t, linked(made_in_small), &span);
@@ -739,9 +867,10 @@ static void test_inlined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_class),	  T(test_names),   T(test_arrays), T(test_variants), T(test_places),
-		T(test_calls),	  T(test_inlined), T(test_sizes),  T(test_blocks),   T(test_slots),
-		T(test_elements), T(test_untyped), T(test_far),
+		T(test_class),	T(test_names),	 T(test_arrays),   T(test_variants),
+		T(test_places), T(test_calls),	 T(test_inlined),  T(test_sizes),
+		T(test_blocks), T(test_slots),	 T(test_elements), T(test_untyped),
+		T(test_far),	T(test_several), T(test_loops),	   T(test_nested),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
