@@ -229,6 +229,9 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
         p = run('report', '-v', self.path('all'))
         self.assertEqual(p.returncode, 1)
         self.assertRegex(p.stdout, r'file      b \(.*INCOMPLETE')
+        j = self.report(self.path('all'), status=1)
+        self.assertEqual(([r['whole'] for r in j['recordings']], j['whole'], j['missing']),
+                         ([True, False], False, 'some of the recordings are incomplete'))
         # the merged file itself is cut, inside its last recording and before it
         size = os.path.getsize(self.path('all'))
         for keep, left in (size - 200, 4000), (os.path.getsize(files[0]) + 200, 2000):
