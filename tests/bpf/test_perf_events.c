@@ -168,6 +168,12 @@ static void has(__u64 counted, __u64 samples)
 	assert_int_equal(t.second, 0);
 }
 
+/* Samples that the kernel has put into the ring of an event: each is a header alone. */
+static __u64 taken(unsigned int i)
+{
+	return perf_ring_head(pe->ev[i].ring) / sizeof(struct perf_event_header);
+}
+
 /* --- counting --- */
 
 static void test_counts(void **state)
@@ -186,6 +192,8 @@ static void test_counts(void **state)
 	call(hit, 0, 25);
 	call(hit, 1, 13);
 	has(38, 2 + 1);
+	assert_int_equal(taken(0), 2);
+	assert_int_equal(taken(1), 1);
 	enable(); /* it is already */
 	t = totals();
 	assert_int_equal(t.cpus, 2);
@@ -257,6 +265,8 @@ static void test_period(void **state)
 	call(hit, 0, 4);
 	call(hit, 1, 8);
 	has(40, 3 + 2);
+	assert_int_equal(taken(0), 3);
+	assert_int_equal(taken(1), 2);
 	/* events that are opened later have it, too */
 	assert_int_equal(perf_events_renew(pe, &err), 0);
 	call(hit, 0, 4);
@@ -298,6 +308,7 @@ static void test_period_refused(void **state)
 	has(25, 2);
 	call(hit, 0, 5);
 	has(30, 3);
+	assert_int_equal(taken(0), 3); /* the first one has its period again */
 }
 
 /* A software event reports the period that it was opened with, so another one takes its place. */
@@ -778,6 +789,30 @@ static void test_marked(void **state)
 	files--;
 }
 
+/* Periods that began anew before they had ended are no samples. */
+static void test_marked_rest(void **state)
+{
+	int prog = new_program();
+	struct marked m = {};
+	__u64 samples;
+
+	(void)state;
+	assert_int_equal(perf_events_attach(pe, prog, true, &err), 0);
+	enable();
+	for (int i = 0; i < 5; i++) {
+		call(hit, 0, 7);
+		perf_events_disable(pe);
+		assert_int_equal(perf_events_resume(pe, &err), 0);
+	}
+	has(35, 0);
+	assert_int_equal(taken(0), 0);
+	assert_true(perf_events_mark(pe, mark, &m, &samples));
+	assert_int_equal(m.rest[0], 5);
+	/* three periods are counted above the rest, of which none is a sample */
+	assert_true(samples + (35 - 5) / PERIOD == 0);
+	close(prog);
+}
+
 /* A program that the kernel refuses for the event. */
 static void test_not_attached(void **state)
 {
@@ -936,13 +971,13 @@ static void test_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_counts),	      T(test_enabled_again),  T(test_resumed),
-		T(test_period),	      T(test_period_refused), T(test_period_of_software),
-		T(test_frequency),    T(test_counters),	      T(test_not_opened),
-		T(test_follow),	      T(test_returned),	      T(test_realigned),
-		T(test_shares),	      T(test_cgroup),	      T(test_marked),
-		T(test_not_attached), T(test_pinned),	      T(test_pinned_software),
-		T(test_ends),
+		T(test_counts),		 T(test_enabled_again),	 T(test_resumed),
+		T(test_period),		 T(test_period_refused), T(test_period_of_software),
+		T(test_frequency),	 T(test_counters),	 T(test_not_opened),
+		T(test_follow),		 T(test_returned),	 T(test_realigned),
+		T(test_shares),		 T(test_cgroup),	 T(test_marked),
+		T(test_marked_rest),	 T(test_not_attached),	 T(test_pinned),
+		T(test_pinned_software), T(test_ends),
 	};
 
 	if (!can_probe())
