@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define CPUS  3 /* the state has room for a power of two of them */
-#define SLOTS 5
+#define SLOTS 25
 #define ROOM  4
 
 #define PIN_NAME(id, name, ...) name,

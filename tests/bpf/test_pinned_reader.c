@@ -314,19 +314,19 @@ static void test_shapes(void **state)
 	pins_close(collector);
 	collector = start_new();
 	replace("names", want.name_bytes, SLOTS - 1);
-	refused(-EPROTO, "map names has 4 entries of 1040 bytes");
+	refused(-EPROTO, "map names has 24 entries of 1040 bytes");
 	replace("names", want.name_bytes + 8, SLOTS);
-	refused(-EPROTO, "map names has 5 entries of 1048 bytes");
+	refused(-EPROTO, "map names has 25 entries of 1048 bytes");
 	replace("names", want.name_bytes, SLOTS + 1);
 	pinned_close(open_reader());
 	replace("state", want.state_bytes + 1024, 1);
 	refused(-EPROTO, "map state has");
 	replace("state", want.state_bytes, 1);
 	replace("series", slot_layout.words * 8, SLOTS - 1);
-	refused(-EPROTO, "map series has 4 entries");
+	refused(-EPROTO, "map series has 24 entries");
 	replace("series", slot_layout.words * 8, SLOTS);
 	replace("slot_owners", sizeof(*owners) + 8, SLOTS);
-	refused(-EPROTO, "map slot_owners has 5 entries of 56 bytes");
+	refused(-EPROTO, "map slot_owners has 25 entries of 56 bytes");
 	replace("slot_owners", sizeof(*owners), SLOTS);
 	pinned_close(open_reader());
 }
