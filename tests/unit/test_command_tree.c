@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cgroup/container.h"
 #include "task/command.h"
@@ -122,6 +124,36 @@ static void test_no_cgroups(void **state)
 	close(at);
 }
 
+/* One that is in use is tried again for two seconds; here it has a file system mounted on it. */
+static void test_busy(void **state)
+{
+	int at = open_root(), dir;
+	double began = now_s();
+	char path[128];
+
+	(void)state;
+	put_file("/busy/cgroup.procs", "");
+	dir = openat(at, "busy", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir >= 0);
+	snprintf(path, sizeof(path), "%s/busy", root);
+	if (mount("none", path, "tmpfs", 0, NULL)) {
+		close(dir);
+		close(at);
+		print_message("skipped: nothing can be mounted here\n");
+		skip();
+	}
+	assert_int_equal(command_tree_remove(at, "busy", dir, at), -EBUSY);
+	assert_true(now_s() - began >= 1.9);
+	assert_int_equal(umount(path), 0);
+	/* what is not empty, for another reason, is not tried again; what is gone is done */
+	began = now_s();
+	assert_int_equal(command_tree_remove(at, "busy", dir, at), -ENOTEMPTY);
+	assert_true(now_s() - began < 1.5);
+	assert_int_equal(command_tree_remove(at, "nothing", dir, at), 0);
+	close(dir);
+	close(at);
+}
+
 /* The command of a shell's words, which waits for signals. */
 static struct command *start(const char *words)
 {
@@ -173,10 +205,7 @@ static void test_signals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_make),
-		T(test_names),
-		T(test_no_cgroups),
-		T(test_signals),
+		T(test_make), T(test_names), T(test_no_cgroups), T(test_signals), T(test_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
