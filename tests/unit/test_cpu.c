@@ -168,6 +168,156 @@ static void test_read(void **state)
 	assert_true(c.hypervisor == !!*c.hypervisor_name);
 }
 
+/* --- leaves of other processors --- */
+
+static struct {
+	__u32 ext_max, caps, features; /* features: 0x80000001 ECX */
+	__u32 version, hypervisor;     /* leaf 1 EAX; ECX[31] */
+	const char *vendor, *name, *signature;
+} fake;
+
+/* The text in the registers @a, @b and @c, in this order. */
+static void put_text(const char *text, __u32 *a, __u32 *b, __u32 *c)
+{
+	char bytes[12] = "";
+
+	memcpy(bytes, text, strnlen(text, sizeof(bytes)));
+	memcpy(a, bytes, 4);
+	memcpy(b, bytes + 4, 4);
+	memcpy(c, bytes + 8, 4);
+}
+
+static struct cpu_regs fake_leaf(__u32 nr)
+{
+	struct cpu_regs r = {};
+	char name[49] = "";
+
+	snprintf(name, sizeof(name), "%s", fake.name);
+	if (nr == 0)
+		put_text(fake.vendor, &r.ebx, &r.edx, &r.ecx);
+	else if (nr == 1)
+		r = (struct cpu_regs){ .eax = fake.version, .ecx = fake.hypervisor << 31 };
+	else if (nr == 0x40000000)
+		put_text(fake.signature, &r.ebx, &r.ecx, &r.edx);
+	else if (nr == 0x80000000)
+		r.eax = fake.ext_max;
+	else if (nr == 0x80000001)
+		r.ecx = fake.features;
+	else if (nr >= 0x80000002 && nr <= 0x80000004)
+		memcpy(&r, name + 16 * (nr - 0x80000002), sizeof(r));
+	else if (nr == 0x8000001b)
+		r.eax = fake.caps;
+	else
+		fail_msg("leaf %x", nr);
+	return r;
+}
+
+static void decode(void)
+{
+	memset(&c, 0xff, sizeof(c));
+	cpu_info_decode(fake_leaf, &c);
+}
+
+static void zen4_is_faked(void)
+{
+	fake.ext_max = 0x80000028;
+	fake.caps = 0xbff;
+	fake.features = 1 << 10;
+	fake.version = 0x00a10f12;
+	fake.hypervisor = 0;
+	fake.vendor = "AuthenticAMD";
+	fake.name = "  AMD EPYC 9654 96-Core Processor               ";
+	fake.signature = "";
+}
+
+static void test_decode(void **state)
+{
+	(void)state;
+	zen4_is_faked();
+	decode();
+	assert_string_equal(c.vendor, "AuthenticAMD");
+	assert_string_equal(c.name, "AMD EPYC 9654 96-Core Processor");
+	assert_int_equal(c.family, 0x19);
+	assert_int_equal(c.model, 0x11);
+	assert_int_equal(c.stepping, 2);
+	assert_true(c.amd && c.ibs);
+	assert_int_equal(c.caps, 0xbff);
+	assert_int_equal(c.quirks, ibs_quirks(0x19, 0x11));
+	assert_false(c.hypervisor);
+	assert_string_equal(c.hypervisor_name, "");
+	/* the extended family counts only with family 15, the extended model from family 6 on */
+	fake.version = 0x00a30662;
+	decode();
+	assert_int_equal(c.family, 6);
+	assert_int_equal(c.model, 0x36);
+	fake.version = 0x00a30562;
+	decode();
+	assert_int_equal(c.family, 5);
+	assert_int_equal(c.model, 6);
+}
+
+/* As Linux reads them: without the leaf, or if it is not valid, the default ones. */
+static void test_decode_caps(void **state)
+{
+	(void)state;
+	zen4_is_faked();
+	fake.features = ~(1u << 10);
+	decode();
+	assert_false(c.ibs);
+	assert_int_equal(c.caps, 0);
+	zen4_is_faked();
+	fake.caps = 0xbfe;
+	decode();
+	assert_int_equal(c.caps, IBS_CAPS_DEFAULT);
+	zen4_is_faked();
+	fake.ext_max = 0x8000001b;
+	decode();
+	assert_int_equal(c.caps, 0xbff);
+	fake.ext_max = 0x8000001a;
+	decode();
+	assert_true(c.ibs);
+	assert_int_equal(c.caps, IBS_CAPS_DEFAULT);
+	fake.ext_max = 0x80000004;
+	decode();
+	assert_string_equal(c.name, "AMD EPYC 9654 96-Core Processor");
+	fake.ext_max = 0x80000003;
+	decode();
+	assert_string_equal(c.name, "");
+	fake.ext_max = 0x80000001;
+	decode();
+	assert_true(c.ibs);
+	fake.ext_max = 0x80000000;
+	decode();
+	assert_false(c.ibs);
+}
+
+/* Names are printed on terminals, whatever a hypervisor says. */
+static void test_decode_names(void **state)
+{
+	(void)state;
+	zen4_is_faked();
+	fake.hypervisor = 1;
+	fake.signature = "KVMKVMKVM";
+	decode();
+	assert_true(c.hypervisor);
+	assert_string_equal(c.hypervisor_name, "KVM");
+	fake.signature = "unknown one!";
+	decode();
+	assert_string_equal(c.hypervisor_name, "unknown one!");
+	fake.signature = "a\x1b[1m";
+	decode();
+	assert_string_equal(c.hypervisor_name, "a\\x1b[1m");
+	fake.signature = "";
+	decode();
+	assert_string_equal(c.hypervisor_name, "unnamed");
+	fake.name = "\n";
+	decode();
+	assert_string_equal(c.name, "\\x0a");
+	fake.name = "    ";
+	decode();
+	assert_string_equal(c.name, "");
+}
+
 static void event(enum core_event e, __u64 config, const char *meaning)
 {
 	const struct perf_event_attr attr = core_event_attr(e);
@@ -216,9 +366,11 @@ static void test_core_events_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generations), cmocka_unit_test(test_set),
-		cmocka_unit_test(test_text),	    cmocka_unit_test(test_read),
-		cmocka_unit_test(test_core_events), cmocka_unit_test(test_core_events_known),
+		cmocka_unit_test(test_generations),  cmocka_unit_test(test_set),
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_read),
+		cmocka_unit_test(test_core_events),  cmocka_unit_test(test_core_events_known),
+		cmocka_unit_test(test_decode),	     cmocka_unit_test(test_decode_caps),
+		cmocka_unit_test(test_decode_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 
 #include "machine/machine.h"
 #include "resctrl/resctrl.h"
@@ -411,6 +412,29 @@ static void test_huge_inside(void **state)
 	assert_int_equal(owned, 0);
 }
 
+/* A process without stdin gets 0 as the number of a directory. */
+static void test_without_stdin(void **state)
+{
+	const int in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, 1e9);
+	r = resctrl_open(root);
+	assert_non_null(r);
+	close(0);
+	next(false);
+	next(false);
+	total("a/", 5, 2e9);
+	next(true);
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	if (in >= 0) {
+		assert_int_equal(dup2(in, 0), 0);
+		close(in);
+	}
+	assert_int_equal(known(A), 1);
+}
+
 /* A file that has more than text is not believed. */
 static void test_no_text(void **state)
 {
@@ -468,6 +492,7 @@ int main(void)
 		TEST(test_huge),
 		TEST(test_huge_inside),
 		TEST(test_no_text),
+		TEST(test_without_stdin),
 		TEST(test_absent),
 	};
 

@@ -94,22 +94,9 @@ void cpu_info_set(struct cpu_info *c, const char *vendor, __u32 family, __u32 mo
 		c->quirks = ibs_quirks(family, model);
 }
 
-#ifdef __x86_64__
-struct regs {
-	__u32 eax, ebx, ecx, edx;
-};
-
-static struct regs leaf(__u32 nr)
+static void read_hypervisor(cpu_leaf *leaf, struct cpu_info *c)
 {
-	struct regs r;
-
-	__cpuid_count(nr, 0, r.eax, r.ebx, r.ecx, r.edx);
-	return r;
-}
-
-static void read_hypervisor(struct cpu_info *c)
-{
-	struct regs r = leaf(0x40000000);
+	struct cpu_regs r = leaf(0x40000000);
 	char sig[13] = "";
 
 	memcpy(sig, &r.ebx, 4);
@@ -124,10 +111,10 @@ static void read_hypervisor(struct cpu_info *c)
 	}
 }
 
-static void read_name(struct cpu_info *c)
+static void read_name(cpu_leaf *leaf, struct cpu_info *c)
 {
 	char raw[49] = "";
-	struct regs r;
+	struct cpu_regs r;
 	size_t n;
 
 	for (int i = 0; i < 3; i++) {
@@ -139,11 +126,11 @@ static void read_name(struct cpu_info *c)
 	utf8_escape(c->name, sizeof(c->name), raw + strspn(raw, " "));
 }
 
-void cpu_info_read(struct cpu_info *out)
+void cpu_info_decode(cpu_leaf *leaf, struct cpu_info *out)
 {
 	__u32 ext_max, family, model, caps = 0;
 	char vendor[13] = "";
-	struct regs r = leaf(0);
+	struct cpu_regs r = leaf(0);
 
 	memcpy(vendor, &r.ebx, 4);
 	memcpy(vendor + 4, &r.edx, 4);
@@ -165,10 +152,24 @@ void cpu_info_read(struct cpu_info *out)
 	cpu_info_set(out, vendor, family, model, caps);
 	out->stepping = r.eax & 0xf;
 	if (ext_max >= 0x80000004)
-		read_name(out);
+		read_name(leaf, out);
 	out->hypervisor = r.ecx >> 31;
 	if (out->hypervisor)
-		read_hypervisor(out);
+		read_hypervisor(leaf, out);
+}
+
+#ifdef __x86_64__
+static struct cpu_regs leaf(__u32 nr)
+{
+	struct cpu_regs r;
+
+	__cpuid_count(nr, 0, r.eax, r.ebx, r.ecx, r.edx);
+	return r;
+}
+
+void cpu_info_read(struct cpu_info *out)
+{
+	cpu_info_decode(leaf, out);
 }
 #else
 void cpu_info_read(struct cpu_info *out)

@@ -24,6 +24,15 @@ struct cpu_info {
 /* Read this machine's processor. Cannot fail; without CPUID all fields are empty. */
 void cpu_info_read(struct cpu_info *out);
 
+/* What a leaf of CPUID returns. */
+struct cpu_regs {
+	__u32 eax, ebx, ecx, edx;
+};
+typedef struct cpu_regs cpu_leaf(__u32 nr);
+
+/* The same from these leaves. */
+void cpu_info_decode(cpu_leaf *leaf, struct cpu_info *out);
+
 /**
  * cpu_info_set() - fill from given values, for tests and recordings of other machines
  * @caps: CPUID Fn8000_001B EAX; 0 means a processor without IBS. A word without IBS_CAPS_AVAIL
