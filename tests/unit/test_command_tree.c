@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Names and locks of the cgroups of commands, on plain directories, and signals of a command without a cgroup. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -174,9 +175,22 @@ static bool ends_within(const struct command *c, int ms)
 	return command_ended(c);
 }
 
+static int open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 /* What the terminal has sent to the command already is not sent again. */
 static void test_signals(void **state)
 {
+	const int files = open_files();
 	struct command *c = start("exec sleep 100");
 	struct err err;
 	int status = 0;
@@ -198,6 +212,7 @@ static void test_signals(void **state)
 	assert_int_equal(WTERMSIG(status), SIGTERM);
 	command_close(c);
 	command_close(NULL);
+	assert_int_equal(open_files(), files);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
