@@ -159,7 +159,7 @@ static void test_order(void **state)
 			ours += ev.sample.tgid == self;
 			theirs += ev.sample.tgid == (__u32)pid;
 			chains += ev.sample.tgid == self && ev.sample.n_stack > 1;
-			if (ev.sample.cgroup_id)
+			if (ev.sample.cgroup_id && ev.sample.tgid == self)
 				assert_int_equal(u64_map_get(&named, ev.sample.cgroup_id), 0);
 			if (ev.sample.tgid == self || ev.sample.tgid == (__u32)pid)
 				assert_int_equal(u64_map_get(&known, ev.sample.tid), 0);

