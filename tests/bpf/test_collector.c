@@ -1019,6 +1019,29 @@ static void test_own_dump(void **state)
 	assert_int_equal(system("rm -r " DIR "/flight"), 0);
 }
 
+/* A condition that becomes true lets it write by itself, once. */
+static void test_condition(void **state)
+{
+	const double stop = now_s() + TIMEOUT_S;
+	long long written = 0;
+	json_t *o;
+
+	(void)state;
+	begin("--unpin --flight=60s --flight-on=samples>0 --flight-dir=" DIR
+	      "/flight --control=" CONTROL);
+	while (!written && now_s() < stop) {
+		spin(0.1);
+		turn();
+		o = json("status\njson\n");
+		written = json_integer_value(
+			json_object_get(json_object_get(o, "flight"), "written"));
+		json_decref(o);
+	}
+	assert_int_equal(written, 1);
+	end();
+	assert_int_equal(system("rm -r " DIR "/flight"), 0);
+}
+
 static long mapped_pages(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -1075,11 +1098,11 @@ static int set_up_machine(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_status), T(test_wrong),	       T(test_not_root), T(test_set),
-		T(test_names),	T(test_reload),	       T(test_stop),	 T(test_no_socket),
-		T(test_resume), T(test_users),	       T(test_no_jobs),	 T(test_unreachable),
-		T(test_dump),	T(test_overwritten),   T(test_own_dump), T(test_logged),
-		T(test_work),	T(test_flight_memory),
+		T(test_status), T(test_wrong),	       T(test_not_root),  T(test_set),
+		T(test_names),	T(test_reload),	       T(test_stop),	  T(test_no_socket),
+		T(test_resume), T(test_users),	       T(test_no_jobs),	  T(test_unreachable),
+		T(test_dump),	T(test_overwritten),   T(test_own_dump),  T(test_logged),
+		T(test_work),	T(test_flight_memory), T(test_condition),
 	};
 	int ret = set_up_machine();
 

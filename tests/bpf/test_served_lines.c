@@ -130,6 +130,8 @@ static bool is_ours(const struct hot_window *w)
 static void test_window(void **state)
 {
 	struct hot_window *w = live_lines_window(session, DETAILS, 1), *half;
+	const struct ibs_line_user *user;
+	struct task_cgroup cgroup;
 	struct tasks *tasks;
 	struct err err;
 
@@ -156,6 +158,16 @@ static void test_window(void **state)
 	tasks = tasks_new();
 	assert_int_equal(live_lines_names(tasks, NULL, half, &err), 0);
 	assert_non_null(tasks_comm(tasks, getpid(), getpid(), 0));
+	tasks_free(tasks);
+	/* with a session, cgroups have names, too */
+	tasks = tasks_new();
+	user = half->detail[0].d.writer.tgid == (__u32)getpid() ? &half->detail[0].d.writer
+								: &half->detail[0].d.reader;
+	assert_int_equal(live_lines_names(tasks, session, half, &err), 0);
+	assert_true(tasks_cgroup(tasks, user->cgroup_id, &cgroup));
+	assert_int_equal(*cgroup.path, '/');
+	half->n = 0;
+	assert_int_equal(live_lines_names(tasks, NULL, half, &err), 0);
 	tasks_free(tasks);
 	free(w);
 	free(half);

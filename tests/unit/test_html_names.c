@@ -333,6 +333,77 @@ static void test_groups(void **state)
 	assert_string_equal(r->group[3].option, "--container");
 }
 
+/* Threads are the outermost frames; what is not resolved is said to be so, and counted by the reason. */
+static void test_stacks(void **state)
+{
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .time = 5 };
+	const struct html_node *n;
+
+	(void)state;
+	add((struct trace_event){ .kind = TRACE_COMM,
+				  .time = 1,
+				  .comm = { .tgid = 10, .tid = 10, .name = "worker" } });
+	report();
+	ev.sample.op.present = ~0;
+	assert_int_equal(html_report_add(r, &ev, 1000), 0);
+	assert_int_equal(r->code_kinds[CODE_NO_ADDRESS], 1);
+	assert_int_equal(r->n_nodes, 3);
+	n = &r->nodes[2];
+	assert_string_equal(intern_text(&r->frames, n->frame), "[unresolved]");
+	n = &r->nodes[n->parent];
+	assert_string_equal(intern_text(&r->frames, n->frame), "[unknown thread]");
+	assert_int_equal(n->parent, 0);
+	ev.sample.has_task = ev.sample.has_ip = true;
+	ev.sample.tgid = ev.sample.tid = 10;
+	ev.sample.ip = 0x401000;
+	assert_int_equal(html_report_add(r, &ev, 1000), 0);
+	assert_int_equal(r->code_kinds[CODE_NO_ADDRESS], 1);
+	assert_int_equal(r->code_kinds[CODE_NAMED], 0);
+	assert_int_equal(r->n_nodes, 5);
+	n = &r->nodes[4];
+	assert_string_equal(intern_text(&r->frames, n->frame), "[unknown]");
+	n = &r->nodes[n->parent];
+	assert_string_equal(intern_text(&r->frames, n->frame), "worker");
+}
+
+/* The period is that of all samples, or varies. */
+static void test_period(void **state)
+{
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .time = 5 };
+
+	(void)state;
+	report();
+	ev.sample.op.present = ~0;
+	assert_int_equal(html_report_add(r, &ev, 1000), 0);
+	assert_int_equal(r->period, 1000);
+	assert_true(r->same_period);
+	assert_int_equal(html_report_add(r, &ev, 2000), 0);
+	assert_int_equal(r->period, 1000);
+	assert_false(r->same_period);
+	assert_int_equal(r->samples, 2);
+}
+
+/* Recordings of two machines are aligned by the time of day. */
+static void test_parts(void **state)
+{
+	const struct trace_info first = { .monotonic_ns = 10, .realtime_ns = 100 },
+				second = { .monotonic_ns = 20, .realtime_ns = 160 }, third = {};
+
+	(void)state;
+	r = html_report_new(&(struct html_report_opts){
+		.info = &info, .several = true, .file = "f", .options = "" });
+	html_report_part(r, &first, tasks, symbols);
+	assert_int_equal(r->time_shift, 0);
+	html_report_part(r, &second, tasks, symbols);
+	/* 60 later of the day, of which the clock has counted 10 */
+	assert_int_equal(r->time_shift, 50);
+	html_report_part(r, &third, tasks, symbols);
+	assert_int_equal(r->time_shift, 0);
+	assert_int_equal(r->parts, 3);
+	html_report_part(r, &info, NULL, NULL);
+	assert_int_equal(r->parts, 3);
+}
+
 /* Intervals have costs if ops are known. */
 static void test_intervals(void **state)
 {
@@ -362,8 +433,9 @@ static void test_intervals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ranks), T(test_roles),	T(test_no_roles), T(test_regions),   T(test_many),
-		T(test_sites), T(test_no_heap), T(test_groups),	  T(test_intervals),
+		T(test_ranks),	   T(test_roles),  T(test_no_roles), T(test_regions),
+		T(test_many),	   T(test_sites),  T(test_no_heap),  T(test_groups),
+		T(test_intervals), T(test_stacks), T(test_period),   T(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
