@@ -239,6 +239,61 @@ static void test_self(void **state)
 	assert_string_equal(a.dso, "");
 }
 
+/* In .bss, far behind what the file has. */
+extern char symbols_test_large[1 << 16];
+char symbols_test_large[1 << 16];
+
+/* The first map of this program whose permissions are these, as an event. */
+static bool find_map(const char *permissions, struct trace_event *ev)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[1024], mode[8], name[512] = "";
+	bool found = false;
+
+	*ev = (struct trace_event){ .kind = TRACE_MMAP, .mmap = self };
+	while (!found && fgets(line, sizeof(line), f)) {
+		unsigned long long start, end, pgoff;
+
+		found = sscanf(line, "%llx-%llx %7s %llx %*s %*s %511s", &start, &end, mode, &pgoff,
+			       name) == 5 &&
+			!strcmp(mode, permissions) && !strcmp(name, path);
+		ev->mmap.start = start;
+		ev->mmap.len = end - start;
+		ev->mmap.pgoff = pgoff;
+		ev->mmap.exec = permissions[2] == 'x';
+	}
+	fclose(f);
+	return found;
+}
+
+/* Where only code has maps, they say where variables are; a map of data says nothing of what is beside it. */
+static void test_unmapped_data(void **state)
+{
+	const struct symbols_opts opts = { .info = &here };
+	const __u64 at = (uintptr_t)symbols_test_large + 60000;
+
+	(void)state;
+	for (int code = 0; code < 2; code++) {
+		struct tasks *t = tasks_new();
+		struct data_place place;
+		struct trace_event ev;
+		struct symbols *s;
+
+		assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+		assert_true(find_map(code ? "r-xp" : "rw-p", &ev));
+		tasks_add(t, &ev);
+		symbols_data(s, t, 1, at, TIME, &place);
+		assert_string_equal(data_kind_name(place.kind), code ? "variable" : "unmapped");
+		if (code) {
+			assert_string_equal(place.variable, "symbols_test_large");
+			assert_int_equal(place.offset, 60000);
+			assert_true(place.has_offset);
+		}
+		symbols_free(s);
+		tasks_free(t);
+	}
+}
+
 /* A name as people write it, beside that of the linker; or only the latter. */
 static void test_demangled(void **state)
 {
@@ -847,6 +902,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_demangled),
+		cmocka_unit_test(test_unmapped_data),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_recent),
 		cmocka_unit_test(test_other_machine),
