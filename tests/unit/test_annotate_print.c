@@ -558,7 +558,12 @@ static const char *page(bool simulated, bool whole)
 
 static void test_html(void **state)
 {
+	static const struct inlined inner = { .function = { "inner" } };
+
 	(void)state;
+	rows[2].file = source;
+	rows[2].line = 1; /* as the row before it */
+	rows[4].inlined = rows[5].inlined = &inner;
 	rows[0].file = rows[1].file = source;
 	rows[0].line = 3;
 	rows[1].line = 1;
@@ -579,6 +584,10 @@ static void test_html(void **state)
 	has("<code>mov (%rdi), %eax</code><span class=\"note\">  # struct &lt;x></span>");
 	has("<code>(inside the one before) nop</code>");
 	has_not("called by");
+	assert_null(strstr(strstr(printed, ":1</span> <code") + 1, ":1</span> <code"));
+	has("<span class=\"note\">[inner, inlined in work]</span>");
+	assert_null(strstr(strstr(printed, "[inner, ") + 1, "[inner, "));
+	has("<span class=\"note\">[work]</span>");
 	set_callers(1);
 	a.n_functions = 3;
 	page(false, false);

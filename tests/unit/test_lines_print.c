@@ -263,6 +263,20 @@ static void test_sorted(void **state)
 	has("\n0x10040,physical,,true sharing,0,..W.....,\"[/nowhere/a];[/nowhere/b]\",");
 }
 
+/* Lines that are alike are in the order of their addresses. */
+static void test_alike(void **state)
+{
+	const char *text;
+
+	(void)state;
+	for (unsigned int line = 5; line > 2; line--)
+		for (__u32 thread = 1; thread < 3; thread++)
+			add(30, thread, line, 0, 0, DRAM, 200);
+	text = print(FORMAT_TEXT, &wide);
+	assert_true(strstr(text, "\n0x100c0") < strstr(text, "\n0x10100"));
+	assert_true(strstr(text, "\n0x10100") < strstr(text, "\n0x10140"));
+}
+
 /* Nothing is shared: no table, unless it is asked for. */
 static void test_private(void **state)
 {
@@ -426,6 +440,9 @@ static void test_json(void **state)
 	same(l, "loads", "210");
 	same(l, "stores", "150");
 	same(l, "threads", "null");
+	/* 57 M, and twice the root of the sum of squares, 4.2 M */
+	assert_in_range(json_number_value(json_object_get(l, "low")), 48500000, 49500000);
+	assert_in_range(json_number_value(json_object_get(l, "high")), 65000000, 66500000);
 	same(json_object_get(o, "rest"), "lines", "0");
 	json_decref(o);
 }
@@ -522,10 +539,10 @@ static void test_top(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_text),  T(test_sorted), T(test_private),
-					    T(test_empty), T(test_few),	   T(test_several),
-					    T(test_csv),   T(test_json),   T(test_one),
-					    T(test_top) };
+	const struct CMUnitTest tests[] = { T(test_text),    T(test_sorted), T(test_alike),
+					    T(test_private), T(test_empty),  T(test_few),
+					    T(test_several), T(test_csv),    T(test_json),
+					    T(test_one),     T(test_top) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
