@@ -286,6 +286,13 @@ static void test_edges(void **state)
 	series(LAT "_bucket", WEB ",\"src\":\"dram\",\"le\":\"512\"", 20, 0);
 	finish(end_answer());
 	assert_false(result.has_quantile);
+	begin_again(false);
+	begin_answer();
+	usual(0);
+	buckets("256", "512");
+	series(LAT "_bucket", WEB ",\"src\":\"dram\"", 20, 0); /* without an edge */
+	finish(end_answer());
+	assert_false(result.has_quantile);
 	/* none but that of all */
 	begin_again(false);
 	begin_answer();
