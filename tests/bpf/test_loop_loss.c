@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/num.h"
+#include "one_at_a_time.h"
 #include "perf/perf.h"
 #include "perf/sample_cost.h"
 
@@ -521,12 +521,8 @@ int main(void)
 		T(test_slices),	 T(test_failures),   T(test_event),	T(test_event_refused),
 		T(test_floor),
 	};
-	/* the probe counts calls by all processes, so others that run this wait */
-	const int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	if (self < 0 || flock(self, LOCK_EX)) {
-		perror("/proc/self/exe");
+	if (!one_at_a_time())
 		return 1;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 
 #include "base/num.h"
 #include "bind_to.h"
+#include "one_at_a_time.h"
 #include "perf/cpu_event.h"
 #include "perf/perf.h"
 
@@ -982,6 +983,8 @@ int main(void)
 
 	if (!can_probe())
 		return 77;
+	if (!one_at_a_time())
+		return 1;
 	log_to(fopen("/dev/null", "we")); /* CPUs that seem to come and go */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
