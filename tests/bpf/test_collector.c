@@ -50,7 +50,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* What a client was told. */
+/* The answer that a client got. */
 struct said {
 	int ret;
 	enum control_result result;

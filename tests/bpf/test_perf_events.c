@@ -650,7 +650,7 @@ static void test_cgroup(void **state)
 	usleep(1000);
 	follow(true);
 	returned(0);
-	/* what is no cgroup: they always count */
+	/* a directory that is not a cgroup: the events count always */
 	assert_true(perf_events_set_cgroup(pe, tmp, &err) < 0);
 	assert_non_null(strstr(err.text, "calls"));
 	assert_false(perf_events_has_cgroup(pe));

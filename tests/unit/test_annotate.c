@@ -213,7 +213,7 @@ static void test_rows(void **state)
 	assert_int_equal(a->types[row(annotated)->data.kind], 8);
 }
 
-/* Six of 100 cycles and two of 300, each of which stands for 1000 ops. */
+/* Six samples of 100 cycles and two of 300; each sample counts for 1000 ops. */
 static void test_sums(void **state)
 {
 	struct trace_event ev = sample(annotated_jump);

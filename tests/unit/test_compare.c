@@ -572,7 +572,7 @@ static void slow_until(struct compare *c, unsigned int late, bool stays)
 		}
 }
 
-/* A percentile that is as before in the last third is no finding, but one second can be enough for one. */
+/* A percentile that has returned to its old value in the last third is not reported, unless one second there is slow. */
 static void test_percentile_gone(void **state)
 {
 	(void)state;

@@ -295,7 +295,7 @@ static void test_too_few(void **state)
 		"or "
 		"another time; there are intervals from 1970-01-01T00:16:35Z to "
 		"1970-01-01T00:17:45Z, ");
-	/* a gap is no interval, whatever is in it */
+	/* gaps do not count as intervals, whatever they contain */
 	refused(history(8, ABOUT, GROUPS, 5, "\"gap\":true"), -ENODATA, ": 7 intervals before");
 	window.option = "--a";
 	window.from_s = 5000;
@@ -353,9 +353,9 @@ static void test_bad_counts(void **state)
 		"[40,20,8000,\"4000\",80000,[384,20]]",	  /* a text */
 		"[40,20,null,4000,80000,[384,20]]",	  /* only cycles may be unknown */
 		"[-1,0,0,0,0,[]]",			  /* negative */
-		"[40.5,20,8000,4000,80000,[384,20]]",	  /* not whole */
+		"[40.5,20,8000,4000,80000,[384,20]]",	  /* a fractional number of samples */
 		"[10,20,8000,4000,80000,[384,20]]",	  /* more latencies than samples */
-		"[40,20,8000,4000.5,80000,[384,20]]",	  /* ops that are not whole */
+		"[40,20,8000,4000.5,80000,[384,20]]",	  /* a fractional number of ops */
 		"[40,20,8000,4000,80000,[384,19]]",	  /* fewer in buckets */
 		"[40,20,8000,4000,80000,[384,21]]",	  /* or more */
 		"[40,20,8000,4000,80000,[384,20,384]]",	  /* an edge alone */

@@ -150,7 +150,7 @@ static void test_counts(void **state)
 		assert_int_equal(a->samples, 30 * 40);
 		assert_int_equal(a->valid, 30 * 20);
 		near(a->base, 30 * 4000);
-		/* a sample stands for 100 ops */
+		/* a sample counts for 100 ops */
 		near(a->y, 8000. * 100 / 4000);
 		assert_int_equal(a->blocks, 30);
 		assert_int_equal(result.n_rows, 1);

@@ -412,7 +412,7 @@ static void test_variable(void **state)
 	variable(0x1000, true, 0x4808, "bss_var", 8);
 	assert_false(elf_file_variable(file, 0x1000, true, 0x5000, &name, &at));
 	assert_false(elf_file_variable(file, 0x1000, true, 0x2000, &name, &at));
-	/* the map of data is none of code, and this one is of nothing */
+	/* offsets at which no segment of that kind begins */
 	assert_false(elf_file_variable(file, 0x3000, true, 0x3900, &name, &at));
 	assert_false(elf_file_variable(file, 0x3000, false, 0x2900, &name, &at));
 	assert_false(elf_file_variable(file, 0, false, 0x2900, &name, &at));
