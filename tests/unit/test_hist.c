@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "json_same.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "base/screen.h"
@@ -121,26 +122,6 @@ static json_t *json(void)
 	if (!o)
 		fail_msg("%s: %s", why.text, said);
 	return o;
-}
-
-/* @want: JSON, with ' for " */
-static void same(const json_t *o, const char *key, const char *want)
-{
-	const json_t *is = json_object_get(o, key);
-	json_t *wanted;
-	char buf[2048];
-
-	snprintf(buf, sizeof(buf), "%s", want);
-	for (char *c = buf; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	wanted = json_loads(buf, JSON_DECODE_ANY, NULL);
-	assert_non_null(wanted);
-	if (!json_equal(is, wanted)) {
-		char *dump = is ? json_dumps(is, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-
-		fail_msg("%s: %s, not %s", key, dump ?: "missing", buf);
-	}
-	json_decref(wanted);
 }
 
 /* --- text --- */

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "json_same.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "memory_in_use.h"
@@ -104,26 +105,6 @@ static json_t *json(unsigned int n, const struct reading_push *push)
 	if (!o)
 		fail_msg("%s: %s", why.text, said);
 	return o;
-}
-
-/* @want: JSON, with ' for " */
-static void same(const json_t *o, const char *key, const char *want)
-{
-	const json_t *v = json_object_get(o, key);
-	json_t *wanted;
-	char buf[2048];
-
-	snprintf(buf, sizeof(buf), "%s", want);
-	for (char *c = buf; *c; c++)
-		*c = *c == '\'' ? '"' : *c;
-	wanted = json_loads(buf, JSON_DECODE_ANY, NULL);
-	assert_non_null(wanted);
-	if (!json_equal(v, wanted)) {
-		char *is = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-
-		fail_msg("%s: %s, not %s", key, is ?: "missing", buf);
-	}
-	json_decref(wanted);
 }
 
 /* The whole status of the first event. */
