@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_TESTS_MADE_PINS_H
 #define IBSCOPE_TESTS_MADE_PINS_H
 
+#include "../unit/open_files.h"
 #include "counts/counts.h"
 #include "pins/pins.h"
 
@@ -200,19 +201,14 @@ static inline void remove_pins(void)
 static inline int left_open(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
-	DIR *d = opendir("/proc/self/fd");
 	char line[1024];
 	int n = 0;
 
 	assert_non_null(f);
-	assert_non_null(d);
 	while (fgets(line, sizeof(line), f))
 		n += strstr(line, "bpf-map") != NULL;
-	while (readdir(d))
-		n++;
 	fclose(f);
-	closedir(d);
-	return n;
+	return n + open_files();
 }
 
 static int open_before;

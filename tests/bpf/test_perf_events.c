@@ -3,7 +3,6 @@
  * Events on two CPUs: what they count while they are enabled, stopped, reopened, given another period, or pinned. The
  * event is a uprobe on a function of this program, so that it counts its calls and nothing else.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,6 +19,7 @@
 #include <bpf/bpf.h>
 #include <cmocka.h>
 
+#include "../unit/open_files.h"
 #include "base/num.h"
 #include "bind_to.h"
 #include "one_at_a_time.h"
@@ -106,18 +106,6 @@ static bool can_probe(void)
 	}
 	close(fd);
 	return true;
-}
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static int files;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What USDT probes of allocations report of this process and its children, to whom that was asked for. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../unit/open_files.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "probes/probes.h"
@@ -61,18 +61,6 @@ static int reads(int n)
 	most = n;
 	probes_read(p, take, got);
 	return n_got;
-}
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static int files;

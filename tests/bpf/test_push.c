@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Profiles of a running session: when they are taken, what becomes of them, and options of --push. */
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "../unit/open_files.h"
 #include "../unit/tree.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -131,18 +131,7 @@ static struct sampler *sampler(void)
 	return session_event(session, 0)->sampler;
 }
 
-static size_t count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
-static size_t fds_before;
+static int fds_before;
 
 static void begin(double interval_s, double duration_s)
 {
@@ -155,7 +144,7 @@ static void begin(double interval_s, double duration_s)
 static int set_up(void **state)
 {
 	(void)state;
-	fds_before = count_fds();
+	fds_before = open_files();
 	memset(&counts, 0, sizeof(counts));
 	strcpy(server->answer, OK);
 	server->requests = 0;
@@ -168,7 +157,7 @@ static int tear_down(void **state)
 	(void)state;
 	push_free(push);
 	push = NULL;
-	return count_fds() == fds_before ? 0 : -1;
+	return open_files() == fds_before ? 0 : -1;
 }
 
 static void begin_again(double interval_s, double duration_s)

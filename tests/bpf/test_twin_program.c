@@ -3,7 +3,6 @@
  * The program that runs on samples made here, as a whole: what a selection adds to it, the loop of
  * benchmarks, and what it leaves behind.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../unit/open_files.h"
 #include "filter/filter.h"
 #include "sampler/sampler.h"
 #include "twin_run.h"
@@ -89,19 +89,6 @@ static void test_loop(void **state)
 	sampler_close(s);
 }
 
-static int count_fds(void)
-{
-	struct dirent *e;
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while ((e = readdir(d)))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static int count_bpf_mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -117,20 +104,20 @@ static int count_bpf_mappings(void)
 
 static void test_no_leak(void **state)
 {
-	int fds = count_fds(), mappings = count_bpf_mappings();
+	int fds = open_files(), mappings = count_bpf_mappings();
 	struct sampler_opts opts = zen4;
 	struct sampler *s = open_twin(&opts);
 	enum ibs_outcome out;
 	struct err err = {};
 
 	(void)state;
-	assert_true(count_fds() > fds && count_bpf_mappings() > mappings);
+	assert_true(open_files() > fds && count_bpf_mappings() > mappings);
 	close_twin(s);
-	assert_int_equal(count_fds(), fds);
+	assert_int_equal(open_files(), fds);
 	assert_int_equal(count_bpf_mappings(), mappings);
 	opts.max_memory_bytes = 1;
 	assert_int_equal(sampler_open(&opts, &s, &err), -ENOSPC);
-	assert_int_equal(count_fds(), fds);
+	assert_int_equal(open_files(), fds);
 	/* a sampler of events takes no samples from here */
 	opts = zen4;
 	opts.source = SAMPLER_SIM;
@@ -143,7 +130,7 @@ static void test_no_leak(void **state)
 	s = open_twin(&opts);
 	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
 	sampler_close(s);
-	assert_int_equal(count_fds(), fds);
+	assert_int_equal(open_files(), fds);
 	assert_int_equal(count_bpf_mappings(), mappings);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the busy loop loses: to a signal of known cost, and to the software clock. */
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -16,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../unit/open_files.h"
 #include "base/clock.h"
 #include "perf/sample_cost.h"
 
@@ -159,17 +159,6 @@ static void test_refused(void **state)
 	a.freq = 0;
 	a.sample_period = 0;
 	assert_int_equal(sample_cost_measure(&a, -1, my_cpu(), 0.1, &cost, &err), -EINVAL);
-}
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static void test_traceless(void **state)

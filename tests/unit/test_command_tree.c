@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Names and locks of the cgroups of commands, on plain directories, and signals of a command without a cgroup. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "open_files.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "cgroup/container.h"
@@ -173,18 +173,6 @@ static bool ends_within(const struct command *c, int ms)
 	for (; !command_ended(c) && ms > 0; ms -= 10)
 		poll(NULL, 0, 10);
 	return command_ended(c);
-}
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 /* What the terminal has sent to the command already is not sent again. */

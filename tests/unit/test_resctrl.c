@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 
+#include "open_files.h"
 #include "machine/machine.h"
 #include "resctrl/resctrl.h"
 #include "tree.h"
@@ -65,18 +65,6 @@ static void total(const char *name, int l3, double bytes)
 }
 
 static int files;
-
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* Two L3 with the ids 5 and 8: complexes 0 and 1. Containers A, of tasks 10 and 11, and B, of 20. */
 static int set_up(void **state)
