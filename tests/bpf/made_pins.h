@@ -8,7 +8,6 @@
 #include "pins/pins.h"
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <ibscope/caps.h>
 #include <stdio.h>
