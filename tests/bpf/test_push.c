@@ -31,9 +31,10 @@
 #define INTERVAL_S 3600	  /* between profiles, in most tests */
 #define PERIOD	   100000 /* ns */
 #define TIMEOUT_S  30
-#define OK	   "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-#define REFUSED	   "HTTP/1.1 400 Bad\r\nContent-Length: 6\r\n\r\nno way"
-#define BUSY	   "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+/* The server closes each connection: a try must not use the one before again. */
+#define OK	"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+#define REFUSED "HTTP/1.1 400 Bad\r\nConnection: close\r\nContent-Length: 6\r\n\r\nno way"
+#define BUSY	"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 static struct sampling_opts opts;
 static struct session *session;
