@@ -77,8 +77,7 @@ class Rules(unittest.TestCase):
     @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
     def test_promtool(self):
         for args in (('check', 'rules', 'rules.yml', 'workload.yml'), ('test', 'rules', 'rules_test.yml', 'workload_test.yml')):
-            p = subprocess.run(['promtool', *args], cwd=PROMETHEUS, capture_output=True, text=True,
-                               timeout=120)
+            p = subprocess.run(['promtool', *args], cwd=PROMETHEUS, capture_output=True, text=True)
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
     def test_metrics_are_there(self):
@@ -164,8 +163,7 @@ class Dashboard(unittest.TestCase):
         for i, e in enumerate(self.expanded()):
             e = e.replace('$__rate_interval', '1m').replace('$__range', '1h')
             rules['groups'][0]['rules'].append({'record': f'x{i}', 'expr': e})
-        p = subprocess.run(['promtool', 'check', 'rules', '/dev/stdin'], input=json.dumps(rules),
-                           capture_output=True, text=True, timeout=60)
+        p = subprocess.run(['promtool', 'check', 'rules', '/dev/stdin'], input=json.dumps(rules), capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertIn(f'{len(rules["groups"][0]["rules"])} rules found', p.stdout)
 
@@ -179,7 +177,7 @@ class Dashboard(unittest.TestCase):
             with open(os.path.join(d, 'test.json'), 'w') as f:
                 json.dump({'rule_files': [], 'evaluation_interval': '1m', 'tests': [{
                     'interval': '1m', 'input_series': series, 'promql_expr_test': [test]}]}, f)
-            p = subprocess.run(['promtool', 'test', 'rules', 'test.json'], cwd=d, capture_output=True, text=True, timeout=60)
+            p = subprocess.run(['promtool', 'test', 'rules', 'test.json'], cwd=d, capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
     @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
