@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include <bpf/btf.h>
-
+#include "btf_file.h"
 #include "tree.h"
 #include "types/kernel_types.h"
 
@@ -95,11 +94,8 @@ static int set_up(void **state)
 {
 	struct btf *b = btf__new_empty();
 	struct err err = { "" };
-	const void *raw;
 	char path[128];
-	__u32 size;
 	int u64, u16, i32;
-	FILE *f;
 
 	new_root(state);
 	i32 = btf__add_int(b, "int", 4, BTF_INT_SIGNED);
@@ -114,13 +110,8 @@ static int set_up(void **state)
 	add_struct(b, "file", 24, u64);
 	add_struct(b, "task_struct", 32, u64);
 	assert_true(btf__add_union(b, "one_union", 8) > 0);
-	raw = btf__raw_data(b, &size);
-	assert_non_null(raw);
 	snprintf(path, sizeof(path), "%s/btf", root);
-	f = fopen(path, "w");
-	assert_int_equal(fwrite(raw, 1, size, f), size);
-	fclose(f);
-	btf__free(b);
+	btf_put(b, path);
 	assert_int_equal(kernel_types_open(path, &k, &err), 0);
 	return 0;
 }

@@ -515,7 +515,8 @@ bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 		r->types[k.type.kind]++;
 		if (r->opts.type && (!k.type.type || strcmp(k.type.type, r->opts.type) != 0))
 			return false;
-		if (r->opts.type && ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+		if (r->opts.type && TYPE_FOUND(k.type.kind) &&
+		    ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_LIN_AD, &addr))
 			r->begins |= 1ull << ((addr - k.type.offset) & 63);
 	}
 	for (unsigned int i = 0; i < r->opts.n_by; i++) {
