@@ -35,6 +35,34 @@ static inline int self_build_id(struct dl_phdr_info *info, size_t size, void *ma
 	return 1; /* the first object is the program */
 }
 
+/* The map of this program with the function at @at, of no process yet; its path stays. Return: false if there is none. */
+static inline bool self_map_at(__u64 at, struct trace_mmap *map)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	static char path[512];
+	bool found = false;
+	char line[1024];
+
+	while (!found && f && fgets(line, sizeof(line), f)) {
+		unsigned long long start, end, pgoff;
+
+		if (sscanf(line, "%llx-%llx r-xp %llx %*s %*s %511s", &start, &end, &pgoff, path) <
+			    4 ||
+		    at < start || at >= end)
+			continue;
+		*map = (struct trace_mmap){ .exec = true,
+					    .start = start,
+					    .len = end - start,
+					    .pgoff = pgoff,
+					    .path = path };
+		dl_iterate_phdr(self_build_id, map);
+		found = true;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /*
  * This program with the function at @at, in @n processes from @first on, so that it is found.
  * @as: the path of a copy of it; NULL: its own
@@ -42,30 +70,16 @@ static inline int self_build_id(struct dl_phdr_info *info, size_t size, void *ma
 static inline int self_map(struct recording *r, __u64 at, const char *as, __u32 first, __u32 n,
 			   struct err *err)
 {
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[1024], path[512];
+	struct trace_event map = { .kind = TRACE_MMAP };
 	int ret = 0;
 
-	while (!ret && f && fgets(line, sizeof(line), f)) {
-		struct trace_event map = { .kind = TRACE_MMAP,
-					   .mmap = { .exec = true, .path = as ?: path } };
-		unsigned long long start, end, pgoff;
-
-		if (sscanf(line, "%llx-%llx r-xp %llx %*s %*s %511s", &start, &end, &pgoff, path) <
-			    4 ||
-		    at < start || at >= end)
-			continue;
-		dl_iterate_phdr(self_build_id, &map.mmap);
-		map.mmap.start = start;
-		map.mmap.len = end - start;
-		map.mmap.pgoff = pgoff;
-		for (__u32 i = 0; !ret && i < n; i++) {
-			map.mmap.tgid = map.mmap.tid = first + i;
-			ret = recording_event(r, &map, err);
-		}
+	if (!self_map_at(at, &map.mmap))
+		return 0;
+	map.mmap.path = as ?: map.mmap.path;
+	for (__u32 i = 0; !ret && i < n; i++) {
+		map.mmap.tgid = map.mmap.tid = first + i;
+		ret = recording_event(r, &map, err);
 	}
-	if (f)
-		fclose(f);
 	return ret;
 }
 
