@@ -10,56 +10,28 @@
 
 #include <cmocka.h>
 
-#include "base/err.h"
 #include "input/job.h"
+#include "logged.h"
 
 #define S 1000000000ull
 
 static struct trace_job *job;
-static char *said;
-static size_t said_n, seen;
-static FILE *log_file;
 
 static int begin(void **unused)
 {
 	(void)unused;
 	job = trace_job_new();
-	seen = 0;
-	log_file = open_memstream(&said, &said_n);
-	log_to(log_file);
+	log_begin();
 	return 0;
 }
 
 static int end(void **unused)
 {
 	(void)unused;
-	log_to(NULL);
-	fclose(log_file);
-	free(said);
+	log_end();
 	trace_job_free(job);
 	trace_job_free(NULL);
 	return 0;
-}
-
-/* What was logged since the last call. */
-static const char *logged(void)
-{
-	static char text[2000];
-
-	fflush(log_file);
-	snprintf(text, sizeof(text), "%s", said + seen);
-	seen = said_n;
-	return text;
-}
-
-static void said_is(const char *want)
-{
-	const char *text = logged();
-
-	if (!*want)
-		assert_string_equal(text, "");
-	else if (!strstr(text, want))
-		fail_msg("'%s' rather than '%s'", text, want);
 }
 
 /* A recording of ranks @from to before @to, of a job of @ranks; it began @s seconds after 1000 s. */
