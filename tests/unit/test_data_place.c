@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What lies at an address of data, by the maps of a process alone: none of its files exists. */
+/* What lies at an address of data: by the maps of a process alone, none of whose files exists; of this program; of the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,12 @@
 
 #include <cmocka.h>
 
+#include <sys/utsname.h>
+
+#include "self_map.h"
 #include "symbols/symbols.h"
 #include "symbols/symbols_private.h"
+#include "tree.h"
 
 #define PID  7
 #define TIME 1000
@@ -202,7 +206,126 @@ static void test_lowest(void **state)
 	is(0x100000, DATA_ANONYMOUS, "[anon]", 0x100000, 0x101000);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+/* The stack of a thread that its accesses through the stack pointer prove. */
+static void test_threads(void **state)
+{
+	(void)state;
+	map(0x7f0000000000, 0x3000, false, "//anon");
+	stack_pages_add(&symbols->stacks, PID, 12, 0x7f0000001008, TIME);
+	for (int again = 0; again < 2; again++)
+		is(0x7f0000001ff0, DATA_STACK, "[stack:12]", 0x7f0000000000, 0x7f0000003000);
+	is(0x7f0000002000, DATA_ANONYMOUS, "[anon]", 0x7f0000000000, 0x7f0000003000);
+}
+
+/* --- this program --- */
+
+extern char data_place_set[300], data_place_zero[1 << 16];
+char data_place_set[300] = { 1 }, data_place_zero[1 << 16];
+
+static struct trace_mmap code;
+
+/* Names are those of files that are here, as the recording is of this machine. */
+static int begin_here(void **state)
+{
+	const struct symbols_opts opts = { .info = &info };
+	struct utsname u;
+
+	(void)state;
+	uname(&u);
+	strcpy(info.host, u.nodename);
+	tasks = tasks_new();
+	return self_map_at((uintptr_t)begin_here, &code) ? symbols_new(&opts, &symbols, NULL) : -1;
+}
+
+static int end_here(void **state)
+{
+	strcpy(info.host, "another machine");
+	return end(state);
+}
+
+static void variable_is(__u64 addr, const char *name, __u64 offset)
+{
+	symbols_data(symbols, tasks, PID, addr, TIME, &place);
+	assert_string_equal(data_kind_name(place.kind), "variable");
+	assert_string_equal(place.variable, name);
+	assert_string_equal(place.mapping, code.path);
+	assert_int_equal(place.offset, offset);
+	assert_true(place.has_offset);
+	assert_non_null(place.object);
+	assert_null(place.mangled);
+}
+
+/* Addresses of other segments count from the map of code. */
+static void test_code_alone(void **state)
+{
+	struct trace_event ev = { .kind = TRACE_MMAP, .time = 1, .mmap = code };
+
+	(void)state;
+	ev.mmap.tgid = ev.mmap.tid = PID;
+	tasks_add(tasks, &ev);
+	variable_is((uintptr_t)data_place_set, "data_place_set", 0);
+	variable_is((uintptr_t)data_place_set + 299, "data_place_set", 299);
+	variable_is((uintptr_t)data_place_zero + 60000, "data_place_zero", 60000);
+	assert_true(place.exec);
+	assert_int_equal(place.pgoff, code.pgoff);
+	assert_int_equal(place.at, (uintptr_t)data_place_zero + 60000 - code.start + code.pgoff);
+	assert_int_equal(place.start, 0);
+	assert_int_equal(place.end, 0);
+}
+
+/* A file of data that is none. */
+static void test_file(void **state)
+{
+	char path[128];
+
+	new_root(state);
+	put_file("/data", "text");
+	snprintf(path, sizeof(path), "%s/data", root);
+	map(0x7f0000000000, 0x2000, false, path);
+	symbols_data(symbols, tasks, PID, 0x7f0000001234, TIME, &place);
+	assert_string_equal(data_kind_name(place.kind), "file");
+	assert_string_equal(place.mapping, path);
+	assert_true(place.has_offset);
+	assert_int_equal(place.offset, 0x1234);
+	assert_int_equal(place.start, 0x7f0000000000);
+	assert_null(place.object);
+	remove_root(state);
+}
+
+/* --- the kernel --- */
+
+static void test_kernel(void **state)
+{
+	char list[128];
+	const struct symbols_opts opts = { .info = &info, .kallsyms = list };
+
+	new_root(state);
+	is(0xffffffff82000008, DATA_KERNEL, "[kernel]", 0, 0);
+	put_file("/list", "ffffffff81000000 T _text\n"
+			  "ffffffff82000000 D jiffies\n"
+			  "ffffffff82000010 D next\n"
+			  "ffffffffc0000000 d of_mod\t[mod]\n"
+			  "ffffffffc0000010 d rest\t[mod]\n");
+	snprintf(list, sizeof(list), "%s/list", root);
+	symbols_free(symbols);
+	assert_int_equal(symbols_new(&opts, &symbols, NULL), 0);
+	symbols_data(symbols, tasks, PID, 0xffffffff82000008, TIME, &place);
+	assert_string_equal(data_kind_name(place.kind), "variable");
+	assert_string_equal(place.variable, "jiffies");
+	assert_string_equal(place.mapping, "[kernel]");
+	assert_true(place.has_offset);
+	assert_int_equal(place.offset, 8);
+	symbols_data(symbols, tasks, PID, 0xffffffffc0000004, TIME, &place);
+	assert_string_equal(place.variable, "of_mod");
+	assert_string_equal(place.mapping, "[mod]");
+	assert_int_equal(place.offset, 4);
+	is(0xffff888000000000, DATA_KERNEL, "[kernel]", 0, 0);
+	assert_false(place.has_offset);
+	remove_root(state);
+}
+
+#define T(f)	cmocka_unit_test_setup_teardown(f, begin, end)
+#define HERE(f) cmocka_unit_test_setup_teardown(f, begin_here, end_here)
 
 int main(void)
 {
@@ -216,6 +339,10 @@ int main(void)
 		T(test_no_heap),
 		T(test_grown_heap),
 		T(test_lowest),
+		T(test_threads),
+		HERE(test_code_alone),
+		HERE(test_file),
+		T(test_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
