@@ -13,6 +13,7 @@
 #include <linux/perf_event.h>
 
 #include "heap/heap_blocks.h"
+#include "profile/profile.h"
 #include "report/report_print.h"
 #include "tree.h"
 
@@ -56,7 +57,7 @@ static void map(__u64 start, __u64 bytes, bool exec, const char *path)
 
 static void add_world(void)
 {
-	static const __u64 stack[] = { CODE + 0x21, CODE + 0x31 };
+	static const __u64 stack[] = { CODE + 0x21, 0x500031 };
 
 	add((struct trace_event){
 		.kind = TRACE_COMM, .time = 3, .comm = { PID, 9, false, "work;er" } });
@@ -94,6 +95,13 @@ static void add_world(void)
 					     .weight = 64,
 					     .stack = stack,
 					     .n_stack = 2 } });
+	add((struct trace_event){ .kind = TRACE_ALLOC,
+				  .time = 2,
+				  .alloc = { .tgid = PID,
+					     .tid = PID,
+					     .addr = HEAP + 0x400,
+					     .size = 64,
+					     .weight = 64 } });
 	map(KERNEL, 0x200000, true, "[kernel.kallsyms]");
 	map(CODE, 0x1000, true, "/nowhere/prog");
 	map(0x500000, 0x1000, true, "/nowhere/lib;x");
@@ -508,6 +516,47 @@ static void test_long_chain(void **state)
 	assert_int_equal(strlen(all), TRACE_STACK_MAX * 256 - 1);
 }
 
+/* Flame graphs of the stacks that allocated the data, or of what is known of it. */
+static void test_folded_allocations(void **state)
+{
+	struct folded_opts of = { .metric = IBS_METRIC_DC_MISS_LAT,
+				  .allocations = true,
+				  .simulated = true,
+				  .tasks = tasks,
+				  .symbols = symbols };
+	__u64 *addr = &ev.sample.op.reg[IBS_DC_LINADDR];
+	struct folded *f = folded_new(&of);
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	(void)state;
+	*addr = HEAP + 0x120;
+	folded_add(f, &ev);
+	folded_add(f, &ev);
+	*addr = HEAP + 0x200;
+	folded_add(f, &ev);
+	*addr = HEAP + 0x420; /* of an unknown stack */
+	folded_add(f, &ev);
+	ev.sample.op.reg[IBS_OP_DATA3] &= ~IBS_OP_DATA3_LIN_VALID;
+	folded_add(f, &ev);
+	ev.sample.has_task = false;
+	folded_add(f, &ev);
+	ev.kind = TRACE_SAMPLE_FETCH;
+	folded_add(f, &ev);
+	out = open_memstream(&text, &size);
+	folded_print(out, f);
+	fclose(out);
+	assert_string_equal(text, "SIMULATED;[unknown];[unknown] 1\n"
+				  "SIMULATED;work:er;[/nowhere/lib:x];[/nowhere/prog] 2\n"
+				  "SIMULATED;work:er;[heap, not noted] 1\n"
+				  "SIMULATED;work:er;[no stack] 1\n"
+				  "SIMULATED;work:er;[unknown] 1\n");
+	free(text);
+	folded_free(f);
+	folded_free(NULL);
+}
+
 static void add_fetches(struct report *r, __u64 ip, unsigned int n)
 {
 	ev.sample.has_ip = ip;
@@ -576,10 +625,18 @@ static void test_missed_fetches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_who),	    T(test_where),	    T(test_op),
-		T(test_fetch),	    T(test_addresses),	    T(test_data),
-		T(test_slabs),	    T(test_types),	    T(test_chains),
-		T(test_long_chain), T(test_missed_fetches),
+		T(test_who),
+		T(test_where),
+		T(test_op),
+		T(test_fetch),
+		T(test_addresses),
+		T(test_data),
+		T(test_slabs),
+		T(test_types),
+		T(test_chains),
+		T(test_long_chain),
+		T(test_folded_allocations),
+		T(test_missed_fetches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
