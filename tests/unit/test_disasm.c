@@ -309,6 +309,182 @@ static void test_vector_lengths(void **state)
 	disasm_free(d);
 }
 
+/* Which opcodes have an immediate: all of map 3, few of map 1. Maps that no vector instruction has are invalid. */
+static void test_vector_maps(void **state)
+{
+	static const unsigned char opcodes[] = { 0x58, 0x6f, 0x70, 0x71, 0x72, 0x73, 0x74,
+						 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7 };
+	static const char immediate[] = "00111100101110"; /* of map 1 */
+	struct disasm *d = disasm_new(false);
+	struct insn in;
+
+	(void)state;
+	for (unsigned int map = 0; map < 8; map++)
+		for (size_t i = 0; i < sizeof(opcodes); i++) {
+			const unsigned char bytes[] = { 0x62, 0xf0 | map, 0x7c, 0x08, opcodes[i],
+							0xc1, 1,	  2,	3,    4 };
+			const bool has = map == 3 || (map == 1 && immediate[i] == '1');
+
+			if (!map || map == 4 || map == 7) {
+				assert_false(disasm_decode(d, bytes, sizeof(bytes), AT, &in));
+				continue;
+			}
+			assert_true(disasm_decode(d, bytes, sizeof(bytes), AT, &in));
+			assert_int_equal(in.len, has ? 7 : 6);
+		}
+	/* VEX, of two bytes and of three */
+	for (size_t i = 1; i < sizeof(opcodes); i++) {
+		const unsigned char two[] = { 0xc5, 0xfa, opcodes[i], 0xc1, 1, 2, 3 },
+				    three[] = { 0xc4, 0xe1, 0x7a, opcodes[i], 0xc1, 1, 2, 3 };
+		const bool has = immediate[i] == '1';
+
+		assert_true(disasm_decode(d, two, sizeof(two), AT, &in));
+		assert_int_equal(in.len, has ? 5 : 4);
+		assert_true(disasm_decode(d, three, sizeof(three), AT, &in));
+		assert_int_equal(in.len, has ? 6 : 5);
+	}
+	disasm_free(d);
+}
+
+/* What becomes of the register that an instruction writes, in both syntaxes. */
+static void test_effects(void **state)
+{
+	static const struct {
+		const char *bytes;
+		unsigned int len;
+		enum insn_effect effect;
+		int to, from;
+		__s64 value;
+	} effects[] = {
+		{ "\x48\xc7\xc0\xff\xff\xff\xff", 7, INSN_SET, RAX, NONE, -1 }, /* mov $-1, %rax */
+		{ "\xb8\x05\x00\x00\x00", 5, INSN_SET, RAX, NONE, 5 },		/* mov $5, %eax */
+		{ "\x48\xb9\x01\x00\x00\x00\x02\x00\x00\x00", 10, INSN_SET, RCX, NONE,
+		  0x200000001 },				       /* movabs */
+		{ "\x48\x8b\x43\x08", 4, INSN_LOAD, RAX, NONE, 0 },    /* mov 8(%rbx), %rax */
+		{ "\x8b\x43\x08", 3, INSN_OTHER, RAX, NONE, 0 },       /* mov 8(%rbx), %eax */
+		{ "\x48\x89\xd8", 3, INSN_MOVE, RAX, RBX, 0 },	       /* mov %rbx, %rax */
+		{ "\x89\xd8", 2, INSN_OTHER, RAX, NONE, 0 },	       /* mov %ebx, %eax */
+		{ "\x48\x8d\x43\x08", 4, INSN_ADDRESS, RAX, NONE, 0 }, /* lea 8(%rbx), %rax */
+		{ "\x8d\x43\x08", 3, INSN_OTHER, RAX, NONE, 0 },       /* lea 8(%rbx), %eax */
+		{ "\x48\x01\xd8", 3, INSN_ADD, RAX, RBX, 0 },	       /* add %rbx, %rax */
+		{ "\x48\x83\xc0\x10", 4, INSN_ADD, RAX, NONE, 16 },    /* add $16, %rax */
+		{ "\x83\xc0\x10", 3, INSN_OTHER, RAX, NONE, 16 },      /* add $16, %eax */
+		{ "\x48\x03\x43\x08", 4, INSN_ADD, RAX, NONE, 0 },     /* add 8(%rbx), %rax */
+		{ "\x48\x83\xe8\x10", 4, INSN_ADD, RAX, NONE, -16 },   /* sub $16, %rax */
+		{ "\x48\x29\xd8", 3, INSN_OTHER, RAX, NONE, 0 },       /* sub %rbx, %rax */
+		{ "\x48\x21\xd8", 3, INSN_OTHER, RAX, NONE, 0 },       /* and %rbx, %rax */
+		{ "\x48\x87\xd8", 3, INSN_OTHER, NONE, NONE, 0 },      /* xchg: two registers */
+		{ "\x48\x89\x03", 3, INSN_OTHER, NONE, NONE, 0 },      /* mov %rax, (%rbx) */
+		{ "\x48\xff\xc0", 3, INSN_OTHER, RAX, NONE, 0 },       /* inc %rax */
+		{ "\x48\x39\xd8", 3, INSN_OTHER, NONE, NONE, 0 },      /* cmp %rbx, %rax */
+	};
+
+	(void)state;
+	for (int intel = 0; intel < 2; intel++) {
+		struct disasm *d = disasm_new(intel);
+		struct insn in;
+
+		for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
+			assert_true(disasm_decode(d, (const unsigned char *)effects[i].bytes,
+						  effects[i].len, AT, &in));
+			print_message("%s\n", in.text);
+			assert_int_equal(in.len, effects[i].len);
+			assert_int_equal(in.effect, effects[i].effect);
+			assert_int_equal(in.to, effects[i].to);
+			assert_int_equal(in.from, effects[i].from);
+			if (in.effect == INSN_SET || in.effect == INSN_ADD)
+				assert_int_equal(in.value, effects[i].value);
+			if (in.effect == INSN_ADDRESS) {
+				assert_int_equal(in.n_mem, 0);
+				check_mem(&in.mem[0],
+					  &(struct insn_mem){ RBX, NONE, 1, 0, 8, 0, 8 });
+			}
+		}
+		disasm_free(d);
+	}
+}
+
+/* How memory is accessed where the library says something else. */
+static void test_accesses(void **state)
+{
+	static const struct {
+		const char *bytes;
+		unsigned int len, access, size;
+	} accesses[] = {
+		{ "\x0f\xc3\x07", 3, INSN_WRITE, 4 },		  /* movnti %eax, (%rdi) */
+		{ "\x0f\x2b\x07", 3, INSN_WRITE, 16 },		  /* movntps */
+		{ "\x66\x0f\x2b\x07", 4, INSN_WRITE, 16 },	  /* movntpd */
+		{ "\x66\x0f\xe7\x07", 4, INSN_WRITE, 16 },	  /* movntdq */
+		{ "\x0f\xe7\x07", 3, INSN_WRITE, 8 },		  /* movntq */
+		{ "\xc5\xf8\x2b\x07", 4, INSN_WRITE, 16 },	  /* vmovntps */
+		{ "\xc5\xf9\x2b\x07", 4, INSN_WRITE, 16 },	  /* vmovntpd */
+		{ "\xc5\xf9\xe7\x07", 4, INSN_WRITE, 16 },	  /* vmovntdq */
+		{ "\x48\x85\x07", 3, INSN_READ, 8 },		  /* test %rax, (%rdi) */
+		{ "\x48\x01\x07", 3, INSN_READ | INSN_WRITE, 8 }, /* add %rax, (%rdi) */
+		{ "\x0f\x18\x07", 3, 0, 1 },			  /* prefetchnta */
+		{ "\x0f\x18\x0f", 3, 0, 1 },			  /* prefetcht0 */
+		{ "\x0f\x18\x17", 3, 0, 1 },			  /* prefetcht1 */
+		{ "\x0f\x18\x1f", 3, 0, 1 },			  /* prefetcht2 */
+		{ "\x0f\x0d\x0f", 3, 0, 1 },			  /* prefetchw */
+	};
+	struct disasm *d = disasm_new(false);
+	struct insn in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(accesses); i++) {
+		assert_true(disasm_decode(d, (const unsigned char *)accesses[i].bytes,
+					  accesses[i].len, AT, &in));
+		print_message("%s\n", in.text);
+		assert_int_equal(in.n_mem, 1);
+		assert_int_equal(in.mem[0].base, RDI);
+		assert_int_equal(in.mem[0].access, accesses[i].access);
+		assert_int_equal(in.mem[0].size, accesses[i].size);
+	}
+	disasm_free(d);
+}
+
+/* Parts of registers are the whole ones; segments; far jumps and returns. */
+static void test_registers(void **state)
+{
+	static const struct {
+		const char *bytes;
+		unsigned int len, writes;
+		enum insn_flow flow;
+	} registers[] = {
+		{ "\xb4\x01", 2, 1 << RAX, INSN_NEXT },		/* mov $1, %ah */
+		{ "\xb2\x01", 2, 1 << RDX, INSN_NEXT },		/* mov $1, %dl */
+		{ "\x66\xb9\x01\x00", 4, 1 << RCX, INSN_NEXT }, /* mov $1, %cx */
+		{ "\x40\xb6\x01", 3, 1 << RSI, INSN_NEXT },	/* mov $1, %sil */
+		{ "\x41\xb7\x01", 3, 1 << 15, INSN_NEXT },	/* mov $1, %r15b */
+		{ "\x49\xff\xc4", 3, 1 << 12, INSN_NEXT },	/* inc %r12 */
+		{ "\x0f\xa2", 2, 1 << RAX | 1 << RBX | 1 << RCX | 1 << RDX, INSN_NEXT }, /* cpuid */
+		{ "\x58", 1, 1 << RAX | 1 << RSP, INSN_NEXT }, /* pop %rax */
+		{ "\x48\xcf", 2, 1 << RSP, INSN_RETURN },      /* iretq */
+		{ "\xff\x2f", 2, 0, INSN_JUMP },	       /* ljmp *(%rdi) */
+		{ "\xff\xe0", 2, 0, INSN_JUMP },	       /* jmp *%rax */
+		{ "\xe3\x00", 2, 0, INSN_BRANCH },	       /* jrcxz */
+	};
+	struct disasm *d = disasm_new(false);
+	struct insn in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(registers); i++) {
+		assert_true(disasm_decode(d, (const unsigned char *)registers[i].bytes,
+					  registers[i].len, AT, &in));
+		print_message("%s\n", in.text);
+		assert_int_equal(in.flow, registers[i].flow);
+		assert_int_equal(in.has_target, in.flow == INSN_BRANCH);
+		if (in.flow != INSN_RETURN)
+			assert_int_equal(in.writes, registers[i].writes);
+	}
+	assert_true(disasm_decode(d, (const unsigned char *)"\x64\x8b\x07", 3, AT, &in));
+	assert_int_equal(in.mem[0].segment, 'f');
+	assert_true(disasm_decode(d, (const unsigned char *)"\x3e\x8b\x07", 3, AT, &in));
+	assert_int_equal(in.mem[0].segment, 0);
+	disasm_free(d);
+	disasm_free(NULL);
+}
+
 static void test_no_instruction(void **state)
 {
 	static const char *const none[] = { "\x06", "\xff\xff", "\xf0", "\x48", "\x62" };
@@ -354,9 +530,11 @@ static void test_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_syntax),
-		cmocka_unit_test(test_stack),	  cmocka_unit_test(test_no_instruction),
-		cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_vector_lengths),
+		cmocka_unit_test(test_rows),	    cmocka_unit_test(test_syntax),
+		cmocka_unit_test(test_stack),	    cmocka_unit_test(test_no_instruction),
+		cmocka_unit_test(test_any_bytes),   cmocka_unit_test(test_vector_lengths),
+		cmocka_unit_test(test_vector_maps), cmocka_unit_test(test_effects),
+		cmocka_unit_test(test_accesses),    cmocka_unit_test(test_registers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
