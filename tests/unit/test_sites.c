@@ -352,6 +352,81 @@ static void test_tally(void **state)
 	assert_null(t.v);
 }
 
+/* --- advice --- */
+
+/* Of a function of file @k; -1: unknown. Threads have a CPU each. */
+static struct line_access use(__u32 tid, unsigned int offset, unsigned int kind, __u64 samples,
+			      int k)
+{
+	struct line_access a = access_of(tid, HEAP + offset, kind, samples);
+
+	a.cpu = tid;
+	a.has |= LINE_HAS_CPU | (k < 0 ? 0 : LINE_HAS_IP);
+	a.ip = k < 0 ? 0 : CODE(k) + 4;
+	return a;
+}
+
+static void advice_is(enum line_verdict verdict, const struct line_access *a, size_t n,
+		      const char *want)
+{
+	const struct line l = { .verdict = verdict, .access = a, .n_access = n };
+	char *text = line_advice(&namer, &l);
+
+	assert_string_equal(text ?: "(none)", want);
+	free(text);
+}
+
+#define APART	 " to lines of their own, 64 bytes apart"
+#define LESS(by) " less often (written by " by "): batch the updates or keep one copy per CPU"
+
+/* The busiest two slots that disturb each other, and the busiest one that several threads write. */
+static void test_advice(void **state)
+{
+	struct line_access a[] = {
+		use(5, 8, LINE_STORE, 10, 1),  use(6, 32, LINE_LOAD, 20, 2),
+		use(6, 32, LINE_LOAD, 5, 3),   use(7, 48, LINE_LOAD, 24, -1),
+		use(5, 16, LINE_STORE, 1, 4),  use(6, 56, LINE_PREFETCH | LINE_LOAD, 99, 1),
+		use(6, 8, LINE_STORE, 30, 5),  use(7, 24, LINE_STORE, 26, 6),
+		use(5, 24, LINE_STORE, 25, 7),
+	};
+
+	(void)state;
+	allocate(0, 0);
+	advice_is(LINE_VERDICT_FALSE - 1, a, 6, "(none)");
+	/* all samples of a slot count, but not those of prefetches */
+	advice_is(LINE_VERDICT_FALSE, a, 6,
+		  "move offset 8 (written by [/nowhere/b]) and offset 32 (read by [/nowhere/c] "
+		  "(+1))" APART);
+	a[3].samples = 26;
+	advice_is(
+		LINE_VERDICT_FALSE, a, 6,
+		"move offset 8 (written by [/nowhere/b]) and offset 48 (read by [unknown])" APART);
+	a[3].kind = LINE_STORE;
+	advice_is(LINE_VERDICT_FALSE, a, 6,
+		  "move offset 48 (written by [unknown]) and offset 32 (read by [/nowhere/c] "
+		  "(+1))" APART);
+	a[1].kind = LINE_STORE;
+	advice_is(LINE_VERDICT_FALSE, a, 6,
+		  "move offset 32 (written by [/nowhere/c]) and offset 48 (written by "
+		  "[unknown])" APART);
+	/* two threads write one slot, then another one */
+	advice_is(LINE_VERDICT_TRUE, &a[6], 1, "");
+	advice_is(LINE_VERDICT_TRUE, &a[7], 2, "write offset 24" LESS("[/nowhere/g] (+1)"));
+	a[3] = a[0];
+	a[4] = a[6];
+	advice_is(LINE_VERDICT_TRUE, &a[3], 2, "write offset 8" LESS("[/nowhere/f] (+1)"));
+	a[5] = a[0];
+	advice_is(LINE_VERDICT_TRUE, &a[5], 4, "write offset 24" LESS("[/nowhere/g] (+1)"));
+	a[6].samples = 42;
+	advice_is(LINE_VERDICT_TRUE, &a[5], 4, "write offset 8" LESS("[/nowhere/f] (+1)"));
+	/* both */
+	a[5] = use(6, 56, LINE_LOAD, 3, 2);
+	a[6] = use(5, 24, LINE_STORE, 5, 2);
+	advice_is(LINE_VERDICT_MIXED, &a[5], 4,
+		  "move offset 24 (written by [/nowhere/g] (+2)) and offset 56 (read by "
+		  "[/nowhere/c])" APART "; write offset 24" LESS("[/nowhere/g] (+2)"));
+}
+
 static void test_labels(void **state)
 {
 	const struct line_label plain = { .name = "get", .mangled = "_Z3getv" },
@@ -456,6 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names, begin_names, end_names),
 		cmocka_unit_test_setup_teardown(test_block, begin_names, end_names),
 		cmocka_unit_test_setup_teardown(test_tally, begin_names, end_names),
+		cmocka_unit_test_setup_teardown(test_advice, begin_names, end_names),
 		cmocka_unit_test_setup_teardown(test_labels, begin_names, end_names),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_copied),
