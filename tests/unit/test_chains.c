@@ -72,25 +72,10 @@ static __u64 addr(const void *at)
 static void map_self(void)
 {
 	struct trace_event ev = { .kind = TRACE_MMAP, .time = 1 };
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long long start, end, pgoff;
-	char line[1024], path[512];
 
-	dl_iterate_phdr(self_build_id, &ev.mmap);
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx-%llx r-xp %llx %*s %*s %511s", &start, &end, &pgoff, path) <
-			    4 ||
-		    addr(chain_leaf) < start || addr(chain_leaf) >= end)
-			continue;
-		ev.mmap.tgid = ev.mmap.tid = PID;
-		ev.mmap.exec = true;
-		ev.mmap.start = start;
-		ev.mmap.len = end - start;
-		ev.mmap.pgoff = pgoff;
-		ev.mmap.path = path;
-		tasks_add(tasks, &ev);
-	}
-	fclose(f);
+	assert_true(self_map_at(addr(chain_leaf), &ev.mmap));
+	ev.mmap.tgid = ev.mmap.tid = PID;
+	tasks_add(tasks, &ev);
 }
 
 static int begin(void **state)
@@ -196,6 +181,9 @@ static void test_skid(void **state)
 	CHAIN(chain_framed, LIST(in_mid, in_outer), NULL, framed, in_outer - 1);
 	CHAIN(chain_leaf, LIST(in_mid, in_outer), NULL, leaf, in_mid, in_outer - 1);
 	CHAIN(chain_call, LIST(framed, in_outer), NULL, addr(chain_call));
+	/* callers stay behind it */
+	CHAIN(chain_call, LIST(framed, in_outer, in_mid, in_outer), NULL, addr(chain_call),
+	      in_mid - 1, in_outer - 1);
 	/* of an op in no function that is known, the walk says all */
 	CHAIN((const void *)16, LIST(in_mid, in_outer), NULL, in_mid, in_outer - 1);
 }
