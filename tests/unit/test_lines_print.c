@@ -494,6 +494,104 @@ static void test_one(void **state)
 	assert_int_equal(lines_print(stdout, &view, finish(), &err), -ENOENT);
 }
 
+/* An access of @width bytes by process @pid, of a line that is physical if @phys. */
+static void add_access(__u32 pid, __u64 virt, __u64 phys, unsigned int width, __u64 data3)
+{
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .time = 1000 + n_samples++ };
+	struct trace_sample *s = &ev.sample;
+
+	s->has_task = s->has_cpu = s->has_ip = true;
+	s->tgid = s->tid = pid;
+	s->ip = CODE(0) + 16;
+	s->op.cpu.caps = CAPS;
+	s->op.present = ~0u;
+	s->op.reg[IBS_OP_DATA3] = data3 | (virt ? IBS_OP_DATA3_LIN_VALID : 0) |
+				  (phys ? IBS_OP_DATA3_PHY_VALID : 0) | (__u64)width << 22;
+	s->op.reg[IBS_DC_LINADDR] = virt;
+	s->op.reg[IBS_DC_PHYSADDR] = phys;
+	lines_add(set, &ev);
+}
+
+#define LD IBS_OP_DATA3_LD_OP
+#define ST IBS_OP_DATA3_ST_OP
+
+/* Bytes, kinds of access, and the virtual addresses of one line. */
+static void test_bytes(void **state)
+{
+	static const __u64 virtual[] = { 0x5000, 0x6000, 0x7000, 0x8000, 0x9000 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		add_access(20 + i, virtual[i], PHYS, 1, LD);
+	add_access(20, virtual[0] + 4, PHYS + 4, 3, LD | ST);
+	add_access(20, virtual[0] + 16, PHYS + 16, 2, LD | IBS_OP_DATA3_SW_PF);
+	add_access(20, virtual[0] + 60, PHYS + 60, 4, ST); /* beyond the end of the line */
+	add_access(20, 0xffff888000000000 + 24, PHYS + 24, 0, LD);
+	view.has_line = view.is_address = view.all = true;
+	view.line = PHYS;
+	print(FORMAT_TEXT, &wide);
+	has("line      0x10000, physical\n"
+	    "virtual   0x5000 of process 20, 0x6000 of process 21, 0x7000 of process 22, "
+	    "0xffff888000000000 of the kernel ...\n"
+	    "verdict   ");
+	has("\noffset    0       8       16      24      32      40      48      56\n"
+	    "bytes     r...wwww................r...................................wwww\n\n");
+	has("\n0       1          load        ");
+	has("\n4       4          load+store  ");
+	has("\n16      2          prefetch    ");
+	has("\n24      [unknown]  load        ");
+	has("\n60      8          store       ");
+}
+
+/* By a name that one line has. */
+static void test_variable(void **state)
+{
+	struct err err = { "" };
+	json_t *o;
+
+	(void)state;
+	map(0x700000, 0x1000, false, "/dev/shm/x");
+	add_all();
+	add_access(PID, 0x700008, 0x20008, 1, LD);
+	view.has_line = true;
+	view.variable = "[/dev/shm/x]";
+	o = json_loads(print(FORMAT_JSON, &wide), 0, NULL);
+	assert_non_null(o);
+	same(json_object_get(o, "line"), "line", "'0x20000'");
+	assert_int_equal(json_array_size(json_object_get(o, "accesses")), 1);
+	json_decref(o);
+	view.variable = "[heap]";
+	assert_int_equal(lines_print(stdout, &view, finish(), &err), -ENOENT);
+	assert_non_null(strstr(err.text, "--line: '[heap]' is in 4 lines: 0x10"));
+	assert_non_null(strstr(err.text, "; give an address"));
+	assert_null(strstr(err.text, ", ..."));
+	view.variable = "heap.hits";
+	assert_int_equal(lines_print(stdout, &view, finish(), &err), -ENOENT);
+	assert_string_equal(err.text,
+			    "--line: no sample is in a line with a variable or field 'heap.hits'; "
+			    "`ibscope c2c --all` lists variables and addresses");
+	view.is_address = true;
+	view.variable = NULL;
+	view.line = 0x900000;
+	assert_int_equal(lines_print(stdout, &view, finish(), &err), -ENOENT);
+	assert_string_equal(err.text, "--line: no sample is in the line of 0x900000");
+}
+
+/* More lines than an error names. */
+static void test_many(void **state)
+{
+	struct err err = { "" };
+
+	(void)state;
+	for (unsigned int i = 0; i < 6; i++)
+		add(1, 1, i, 0, 0, DRAM, 100);
+	view.has_line = true;
+	view.variable = "[heap]";
+	assert_int_equal(lines_print(stdout, &view, finish(), &err), -ENOENT);
+	assert_non_null(strstr(err.text, "is in 6 lines: "));
+	assert_non_null(strstr(err.text, ", ...; give an address"));
+}
+
 /* The top lines that others show: names of most samples, and how many more there are. */
 static void test_top(void **state)
 {
@@ -542,7 +640,8 @@ int main(void)
 	const struct CMUnitTest tests[] = { T(test_text),    T(test_sorted), T(test_alike),
 					    T(test_private), T(test_empty),  T(test_few),
 					    T(test_several), T(test_csv),    T(test_json),
-					    T(test_one),     T(test_top) };
+					    T(test_one),     T(test_bytes),  T(test_variable),
+					    T(test_many),    T(test_top) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
