@@ -591,13 +591,209 @@ static void test_percentile_gone(void **state)
 	}
 }
 
+#define near(a, b) assert_true(fabs((a) - (double)(b)) < 1e-6 * (1 + fabs((double)(b))))
+
+/* What a side is in each second: ops of a cause with a latency, in a row, and ops without one. */
+static void add_second(struct compare *c, enum compare_side side, unsigned int second,
+		       double dram_latency, double l3_ops)
+{
+	const double noise = second % 2 ? 1 : -1; /* half of the seconds are a little slower */
+	const struct compare_amount dram = { .samples = 150,
+					     .valid = 100,
+					     .base = 9000,
+					     .ops = 1000,
+					     .cycles = 1000 * (dram_latency + noise) },
+				    l3 = { .samples = 200,
+					   .valid = 200,
+					   .base = 1000,
+					   .ops = l3_ops,
+					   .cycles = l3_ops * 40 },
+				    none = { .samples = 7 };
+	__u32 f = compare_row(c, (const char *[]){ "web", "f" }, 2),
+	      g = compare_row(c, (const char *[]){ "web", NULL }, 2);
+
+	compare_at(c, side, 5 + second * COMPARE_SECOND);
+	compare_add(c, f, compare_cause(c, "dram"), &dram);
+	compare_add(c, g, compare_cause(c, "l3"), &l3);
+	compare_add(c, g, compare_cause(c, "none"), &none);
+	compare_latency(c, compare_cause(c, "dram"), ibs_lat_bucket(300), 990);
+	compare_latency(c, compare_cause(c, "dram"), ibs_lat_bucket(side ? 1000 : 600), 10);
+}
+
+/* Sums, terms and rows, worked out by hand. */
+static void test_numbers(void **state)
+{
+	struct compare *c = compare_new(false, 50);
+	const struct compare_term *slower, *more;
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	for (int s = 0; s < 2; s++)
+		compare_width(c, s, COMPARE_SECOND);
+	for (unsigned int second = 0; second < 20; second++) {
+		add_second(c, COMPARE_A, second, 300, 400);
+		add_second(c, COMPARE_B, second, 400, 200);
+	}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	for (int s = 0; s < 2; s++) {
+		const double l3 = s ? 200 : 400;
+
+		assert_int_equal(r.side[s].samples, 20 * 357);
+		assert_int_equal(r.side[s].valid, 20 * 300);
+		near(r.side[s].effective,
+		     20 * (1000 + l3) * (1000 + l3) / (1000. * 1000 / 100 + l3 * l3 / 200));
+		near(r.side[s].base, 20 * 10000);
+		near(r.side[s].y, s ? 40.8 : 31.6);
+		near(r.side[s].seconds, 19 * COMPARE_SECOND / 1e9);
+		assert_int_equal(r.side[s].blocks, 20);
+	}
+	near(r.change.change, 9.2);
+	assert_true(r.change.low < 9.2 && r.change.high > 9.2 && r.change.low > 9);
+	assert_true(r.change.finding && !r.change.gone);
+	/* dram: 0.1 ops, which became 100 cycles slower; l3: 0.04 became 0.02 ops of 40 cycles */
+	assert_int_equal(r.n_terms, 6);
+	assert_int_equal(r.n_findings, 2);
+	slower = &r.term[0];
+	more = &r.term[1];
+	assert_string_equal(compare_cause_name(c, slower->cause), "dram");
+	assert_int_equal(slower->kind, COMPARE_COST);
+	near(slower->a, 300);
+	near(slower->b, 400);
+	near(slower->change.change, 10);
+	assert_string_equal(compare_cause_name(c, more->cause), "l3");
+	assert_int_equal(more->kind, COMPARE_OFTEN);
+	near(more->a, 0.04);
+	near(more->b, 0.02);
+	near(more->change.change, -0.8);
+	for (size_t i = 2; i < 6; i++) {
+		near(r.term[i].change.change, 0);
+		assert_false(r.term[i].change.finding);
+	}
+	near(r.other_terms.change, 0);
+	/* rows */
+	assert_int_equal(r.n_rows, 2);
+	assert_int_equal(r.n_row_findings, 2);
+	assert_string_equal(r.row[0].name[0], "web");
+	assert_string_equal(r.row[0].name[1], "f");
+	assert_null(r.row[1].name[1]);
+	near(r.row[0].a, 30);
+	near(r.row[0].b, 40);
+	near(r.row[0].change.change, 10);
+	assert_int_equal(r.row[0].valid, 40 * 100);
+	assert_int_equal(r.row[0].cause, slower->cause);
+	assert_int_equal(r.row[0].kind, COMPARE_COST);
+	assert_int_equal(r.row[0].moved, -1);
+	near(r.row[1].change.change, -0.8);
+	assert_int_equal(r.row[1].valid, 40 * 200);
+	assert_int_equal(r.row[1].cause, more->cause);
+	assert_int_equal(r.row[1].kind, COMPARE_OFTEN);
+	near(r.other_rows.change, 0);
+	/* one of a hundred is slower than the bucket of 300 reaches */
+	assert_true(r.has_quantile && !r.quantile_wide);
+	near(r.quantile[COMPARE_A], ibs_lat_le(ibs_lat_bucket(300)));
+	near(r.quantile[COMPARE_B], ibs_lat_le(ibs_lat_bucket(300)));
+	near(r.quantile_change.change, 0);
+	/* the sum, terms of two causes that have ops, two rows, the percentile, its mix and its factor */
+	assert_int_equal(r.tests, 1 + 4 + 2 + 1 + r.n_factors);
+	assert_true(r.detectable > 0 && r.detectable < 0.05);
+	near(compare_needed(&r, 2 * r.detectable), 20 * 357 / 4.);
+	assert_true(r.longer > 0 && r.longer < 0.1);
+	compare_result_free(&r);
+	compare_free(c);
+	compare_free(NULL);
+}
+
+/* What one row lost, another of the same container won: neither is a finding. */
+static void test_moved(void **state)
+{
+	struct compare *c = compare_new(false, 50);
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	for (int s = 0; s < 2; s++)
+		for (unsigned int second = 0; second < 20; second++) {
+			const double slow = 300 + (second % 2 ? 1 : -1);
+			const struct compare_amount a = { .samples = 100,
+							  .valid = 100,
+							  .base = 1000,
+							  .ops = 1000,
+							  .cycles = 1000 * slow },
+						    b = { .samples = 50,
+							  .valid = 50,
+							  .base = 500,
+							  .ops = 500,
+							  .cycles = 500 * (slow + 200 * s) };
+
+			compare_at(c, s, 5 + second * COMPARE_SECOND);
+			compare_add(c,
+				    compare_row(c, (const char *[]){ "web", s ? "new" : "old" }, 2),
+				    compare_cause(c, "dram"), &a);
+			compare_add(c, compare_row(c, (const char *[]){ "db", "same" }, 2),
+				    compare_cause(c, "dram"), &b);
+		}
+	assert_int_equal(compare_finish(c, &r, &err), 0);
+	assert_int_equal(r.n_rows, 3);
+	assert_int_equal(r.n_row_findings, 1);
+	assert_string_equal(r.row[0].name[0], "db");
+	assert_int_equal(r.row[0].moved, -1);
+	for (size_t i = 1; i < 3; i++) {
+		assert_string_equal(r.row[i].name[0], "web");
+		assert_int_equal(r.row[i].moved, 3 - i);
+		assert_false(r.row[i].change.finding);
+		near(fabs(r.row[i].change.change), 200);
+	}
+	compare_result_free(&r);
+	compare_free(c);
+}
+
+/* Too little to compare. */
+static void test_lacking(void **state)
+{
+	struct compare_amount some = {
+		.samples = 10, .valid = 10, .base = 0, .ops = 10, .cycles = 10
+	};
+	struct compare_result r;
+	struct err err;
+
+	(void)state;
+	for (int base = 0; base < 2; base++)
+		for (unsigned int moments = 7; moments < 11; moments++) {
+			struct compare *c = compare_new(false, 10);
+			const char *want;
+
+			some.base = 10. * base;
+			for (int s = 0; s < 2; s++)
+				compare_width(c, s, COMPARE_SECOND);
+			for (int s = 0; s < 2; s++)
+				for (unsigned int i = 0; i < 10; i++) {
+					compare_at(c, s,
+						   5 + (i < moments ? i : moments - 1) *
+								   COMPARE_SECOND);
+					compare_add(c, compare_row(c, (const char *[]){ "x" }, 1),
+						    compare_cause(c, "l2"), &some);
+				}
+			want = moments < 8 ? "A has samples of 7 moments: at least 8 are needed"
+			       : !base	   ? "A has no ops to divide its cycles by"
+					   : NULL;
+			assert_int_equal(compare_finish(c, &r, &err), want ? -ENODATA : 0);
+			if (want)
+				assert_ptr_equal(strstr(err.text, want), err.text);
+			compare_result_free(&r);
+			compare_free(c);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_spread),		cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_factors),		cmocka_unit_test(test_most_causes),
-		cmocka_unit_test(test_percentile_gone), cmocka_unit_test(test_truth),
+		cmocka_unit_test(test_numbers),	    cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_lacking),	    cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_limits),	    cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_wide),	    cmocka_unit_test(test_factors),
+		cmocka_unit_test(test_most_causes), cmocka_unit_test(test_percentile_gone),
+		cmocka_unit_test(test_truth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
