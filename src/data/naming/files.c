@@ -221,14 +221,15 @@ typedef void end_fn(struct debuginfod_client *c);
 /* Loaded when it is wanted: most machines do without. */
 int file_fetch(const char *id)
 {
-	void *lib = dlopen("libdebuginfod.so.1", RTLD_LAZY);
+	const bool valid = *id && !id[strspn(id, "0123456789abcdef")];
+	void *lib = valid ? dlopen("libdebuginfod.so.1", RTLD_LAZY) : NULL;
 	begin_fn *begin = lib ? (begin_fn *)dlsym(lib, "debuginfod_begin") : NULL;
 	find_fn *find = lib ? (find_fn *)dlsym(lib, "debuginfod_find_debuginfo") : NULL;
 	end_fn *end = lib ? (end_fn *)dlsym(lib, "debuginfod_end") : NULL;
 	struct debuginfod_client *client = begin && find && end ? begin() : NULL;
 	int fd;
 
-	if (!client || !*id || id[strspn(id, "0123456789abcdef")])
+	if (!client)
 		return -ENOENT;
 	/* a length of 0: the id is text */
 	fd = find(client, (const unsigned char *)id, 0, NULL);
