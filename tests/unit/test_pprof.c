@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The profile in the format of pprof, read back: what is in the file, and the file as gzip has it. */
+/* The profile in the format of pprof, read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,6 @@
 #include "tree.h"
 #include "wire.h"
 
-#include "profile/gzip_out.h"
 #include "profile/profile.h"
 
 #define CAPS   0xbffu /* Zen 4 */
@@ -517,68 +516,14 @@ static void test_full(void **state)
 	close(fd);
 }
 
-/* --- the file --- */
-
-/* Bytes that compress a little, which are more than several parts. */
-static void test_gzip(void **state)
-{
-	static const size_t sizes[] = { 0, 1, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 900001 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const int fd = memfd_create("gzip", MFD_CLOEXEC);
-		unsigned char *data = calloc(1, sizes[i] + 1), *back;
-		struct gzip_out *o = gzip_out_new(fd);
-		size_t n;
-
-		for (size_t k = 0; k < sizes[i]; k++)
-			data[k] = k % 1000 ? k * 2654435761u >> 24 & 15 : k / 1000;
-		gzip_out_put(o, data, sizes[i] / 3);
-		gzip_out_put(o, data + sizes[i] / 3, 0);
-		gzip_out_put(o, data + sizes[i] / 3, sizes[i] - sizes[i] / 3);
-		assert_int_equal(gzip_out_close(o), 0);
-		back = gunzip(fd, &n);
-		assert_int_equal(n, sizes[i]);
-		assert_memory_equal(back, data, n);
-		free(back);
-		free(data);
-		close(fd);
-	}
-}
-
-/* What was met in one part is not written again in the next. */
-static void test_look_back(void **state)
-{
-	const int fd = memfd_create("gzip", MFD_CLOEXEC);
-	unsigned char random[16384];
-	struct gzip_out *o = gzip_out_new(fd);
-	unsigned int x = 1;
-
-	(void)state;
-	for (size_t k = 0; k < sizeof(random); k++)
-		random[k] = (x = x * 1103515245 + 12345) >> 16;
-	for (int i = 0; i < 48; i++) /* three parts */
-		gzip_out_put(o, random, sizeof(random));
-	assert_int_equal(gzip_out_close(o), 0);
-	assert_in_range(lseek(fd, 0, SEEK_END), sizeof(random), 2 * sizeof(random));
-	close(fd);
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, clean_up)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ops),
-		T(test_head),
-		T(test_latencies),
-		T(test_cycles),
-		T(test_fetches),
-		T(test_simulated),
-		T(test_mangled),
-		T(test_full),
-		cmocka_unit_test(test_gzip),
-		cmocka_unit_test(test_look_back),
+		T(test_ops),	 T(test_head),	    T(test_latencies), T(test_cycles),
+		T(test_fetches), T(test_simulated), T(test_mangled),   T(test_full),
+
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 

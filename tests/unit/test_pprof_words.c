@@ -57,6 +57,25 @@ static void test_words(void **unused)
 	word_table_free(&t);
 }
 
+/* Nothing behind the words is read. */
+static void test_exact_words(void **unused)
+{
+	struct word_table t = {};
+
+	(void)unused;
+	for (size_t n = 1; n < 5; n++)
+		for (int again = 0; again < 2; again++) {
+			__u64 *words = calloc(n, sizeof(*words));
+
+			assert_non_null(words);
+			words[n - 1] = n;
+			assert_int_equal(word_table_again(&t, words, n), n * (n - 1) / 2);
+			assert_int_equal(word_table_at(&t, words, n), n * (n - 1) / 2);
+			free(words);
+		}
+	word_table_free(&t);
+}
+
 #define KEYS 5
 
 /* Rows of the same labels, stack and service, however many there are. */
@@ -159,6 +178,24 @@ static void test_gzip(void **unused)
 	check_file(1 << 20, 1 << 16);
 }
 
+/* What was met in one part is not written again in the next. */
+static void test_look_back(void **unused)
+{
+	char path[] = "/tmp/test_pprof-XXXXXX", text[16384];
+	const int fd = mkstemp(path);
+	struct gzip_out *o = gzip_out_new(fd);
+
+	(void)unused;
+	unlink(path);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)draw(256);
+	for (int i = 0; i < 48; i++) /* three parts */
+		gzip_out_put(o, text, sizeof(text));
+	assert_int_equal(gzip_out_close(o), 0);
+	assert_in_range(lseek(fd, 0, SEEK_END), sizeof(text), 2 * sizeof(text));
+	close(fd);
+}
+
 static void test_full(void **unused)
 {
 	const int fd = open("/dev/full", O_WRONLY);
@@ -182,10 +219,9 @@ static void test_full(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_gzip),
-		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_words),	  cmocka_unit_test(test_exact_words),
+		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_gzip),
+		cmocka_unit_test(test_look_back), cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
