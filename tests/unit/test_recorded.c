@@ -540,6 +540,30 @@ static void test_mixed(void **state)
 	close_parts();
 }
 
+/* A merged file that is damaged. */
+static void test_list(void **state)
+{
+	char *files[] = { W("both") };
+	struct trace_part *parts = NULL;
+	const int fd = open("both", O_CREAT | O_RDWR, 0600);
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(trace_parts_add("f", &parts, &n, &err), 0);
+	assert_int_equal(trace_parts_add("f", &parts, &n, &err), 0);
+	assert_int_equal(trace_parts_write(fd, parts, n, &err), 0);
+	trace_parts_free(parts, n);
+	open_parts(files, 1);
+	assert_int_equal(r.n_parts, 2);
+	close_parts();
+	assert_int_equal(ftruncate(fd, 100), 0);
+	close(fd);
+	memset(&r, 0, sizeof(r));
+	r.input.file = "both";
+	assert_true(recorded_list(&r, &err) < 0);
+	recorded_close(&r);
+}
+
 /* Recordings that cannot be read, come twice, or differ in strata. */
 static void test_left_out(void **state)
 {
@@ -580,6 +604,7 @@ int main(void)
 		T(test_read),	T(test_nothing),  T(test_incomplete), T(test_usage),
 		T(test_event),	T(test_argument), T(test_strata),     T(test_names),
 		T(test_losses), T(test_sum),	  T(test_mixed),      T(test_left_out),
+		T(test_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

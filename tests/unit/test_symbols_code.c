@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <sys/utsname.h>
 
+#include "heap/heap_blocks.h"
+#include "report/report.h"
 #include "self_map.h"
 #include "symbols/symbols.h"
 #include "symbols/symbols_private.h"
@@ -33,10 +35,16 @@ __asm__(
 	"\nnop"
 	"\nret"
 	SIZE(_Z11code_secondv)
+	FUNCTION(xmalloc_made) "nop"
+	"\nret"
+	SIZE(xmalloc_made)
+	FUNCTION(_ZSt8made_newv) "nop"
+	"\nret"
+	SIZE(_ZSt8made_newv)
 	"\n.text\n");
 /* clang-format on */
 
-extern const char code_first[], _Z11code_secondv[];
+extern const char code_first[], _Z11code_secondv[], xmalloc_made[], _ZSt8made_newv[];
 
 static struct trace_info info;
 static struct tasks *tasks;
@@ -164,6 +172,33 @@ static void test_kernel(void **state)
 	/* this kernel is not the recorded one */
 	assert_int_equal(symbols_code_read(symbols, &code, bytes, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "that is not known to be the recorded one"));
+}
+
+/* --- code that allocated --- */
+
+static void site_is(const __u64 *stack, unsigned int n, const char *want)
+{
+	const struct heap_block b = { .tgid = PID, .time = TIME, .stack = stack, .n_stack = n };
+	char text[REPORT_SITE];
+
+	report_site(symbols, tasks, &b, text, sizeof(text));
+	text[strcspn(text, " ")] = 0; /* a line may be known */
+	assert_string_equal(text, want);
+}
+
+/* The first function that is not of an allocator, by either of its names; calls are before their return addresses. */
+static void test_sites(void **state)
+{
+	const __u64 stack[] = { addr(xmalloc_made) + 1, addr(_ZSt8made_newv) + 2,
+				addr(code_first) + 6, addr(_Z11code_secondv) + 1 };
+	char text[REPORT_SITE];
+
+	(void)state;
+	site_is(stack, 4, "code_first");
+	site_is(stack + 3, 1, "code_second");
+	site_is(stack, 2, "xmalloc_made"); /* there is no other */
+	report_site(symbols, tasks, &(struct heap_block){ .tgid = PID }, text, sizeof(text));
+	assert_string_equal(text, "[no stack]");
 }
 
 /* --- names of all samples at once --- */
@@ -313,8 +348,10 @@ static void test_problems(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_program), T(test_kernel), T(test_noted),
-					    T(test_noted_chains), T(test_problems) };
+	const struct CMUnitTest tests[] = {
+		T(test_program), T(test_kernel),       T(test_sites),
+		T(test_noted),	 T(test_noted_chains), T(test_problems)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

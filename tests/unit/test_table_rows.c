@@ -241,6 +241,39 @@ static void test_names(void **state)
 		assert_false(table_is_selectable(no_names[i]));
 }
 
+/* Names are cut, the widest first, but headings and those of `whole` only when nothing else is left. */
+static void test_widths(void **state)
+{
+	static const struct {
+		unsigned int screen, whole;
+		size_t width[2];
+	} cases[] = {
+		{ 71, 0, { 30, 30 } }, { 60, 0, { 24, 25 } }, { 60, 2, { 20, 29 } },
+		{ 60, 1, { 30, 19 } }, { 40, 0, { 20, 9 } },  { 40, 1, { 21, 8 } },
+		{ 36, 0, { 17, 8 } },
+	};
+	static const char *const keys[] = { "a_heading_of_20_cols", "pid" };
+	static const enum table_column column = TABLE_SAMPLES;
+	char *of[] = { (char *)"/the/first/name/of/30/columns/",
+		       (char *)"/a/second/name/30/columns/wide" };
+	struct table_row row = { .name = { of[0], of[1] } };
+	struct table k = { .key = keys, .n_keys = 2, .n = 1, .row = &row };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct screen screen = { .width = cases[i].screen };
+		struct table_text text;
+
+		k.whole = cases[i].whole;
+		table_text_build(&screen, &k, &column, 1, &text);
+		assert_int_equal(text.width[0], cases[i].width[0]);
+		assert_int_equal(text.width[1], cases[i].width[1]);
+		assert_int_equal(text.width[2], 7);
+		assert_in_range(screen_columns(table_text_cell(&text, 1, 0)), 1, text.width[0]);
+		table_text_free(&text);
+	}
+}
+
 /* --- advice on fetches --- */
 
 static const char *names[] = { "", "/one", "/two" };
@@ -351,11 +384,17 @@ static void test_hashes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_weak),	       T(test_by_samples),
-		T(test_top),	       T(test_fold),
-		T(test_no_answer),     cmocka_unit_test(test_folds),
-		T(test_window),	       cmocka_unit_test(test_names),
-		FETCHES(test_fetches), FETCHES(test_hashes),
+		T(test_weak),
+		T(test_by_samples),
+		T(test_top),
+		T(test_fold),
+		T(test_no_answer),
+		cmocka_unit_test(test_folds),
+		T(test_window),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_widths),
+		FETCHES(test_fetches),
+		FETCHES(test_hashes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
