@@ -273,6 +273,43 @@ static void test_code_alone(void **state)
 	assert_int_equal(place.end, 0);
 }
 
+/* What is behind the file in memory is in no map of it. */
+static void test_bss(void **state)
+{
+	struct trace_event ev = { .kind = TRACE_MMAP, .time = 1, .mmap = code };
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[1024], path[512] = "";
+	unsigned long long start, end, pgoff;
+	const __u64 zero = (uintptr_t)data_place_zero + 60000;
+
+	(void)state;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%llx rw-p %llx %*s %*s %511s", &start, &end, &pgoff, path) ==
+			    4 &&
+		    !strcmp(path, code.path)) {
+			ev.mmap.tgid = ev.mmap.tid = PID;
+			ev.mmap.exec = false;
+			ev.mmap.start = start;
+			ev.mmap.len = end - start;
+			ev.mmap.pgoff = pgoff;
+		}
+	fclose(f);
+	assert_false(ev.mmap.exec);
+	tasks_add(tasks, &ev);
+	end = ev.mmap.start + ev.mmap.len;
+	assert_true(zero >= end);
+	map(end, 1 << 24, false, "//anon");
+	variable_is(zero, "data_place_zero", 60000);
+	assert_false(place.exec);
+	assert_int_equal(place.pgoff, ev.mmap.pgoff);
+	assert_int_equal(place.at, zero - ev.mmap.start + ev.mmap.pgoff);
+	assert_int_equal(place.start, end);
+	variable_is((uintptr_t)data_place_set + 8, "data_place_set", 8);
+	/* behind all that the file describes */
+	symbols_data(symbols, tasks, PID, end + (1 << 23), TIME, &place);
+	assert_string_equal(data_kind_name(place.kind), "anonymous");
+}
+
 /* A file of data that is none. */
 static void test_file(void **state)
 {
@@ -341,6 +378,7 @@ int main(void)
 		T(test_lowest),
 		T(test_threads),
 		HERE(test_code_alone),
+		HERE(test_bss),
 		HERE(test_file),
 		T(test_kernel),
 	};
