@@ -592,6 +592,115 @@ static void test_many(void **state)
 	assert_non_null(strstr(err.text, ", ...; give an address"));
 }
 
+/* Print lines as if they were of the tables of the kernel. Return: what lines_print() returned */
+static int print_hot(enum table_format format, struct lines *hot, struct err *err)
+{
+	size_t n;
+	FILE *f;
+	int ret;
+
+	view.view.format = format;
+	free(printed);
+	f = open_memstream(&printed, &n);
+	ret = lines_print(f, &view, hot, err);
+	fclose(f);
+	return ret;
+}
+
+/* What fed the tables, and how much of it is in them; a line has samples and threads by slot. */
+static void test_hot(void **state)
+{
+	static const struct {
+		__u64 feed;
+		const char *text;
+	} feeds[] = {
+		{ IBS_LINE_FEED_STORES, "stores of" },
+		{ IBS_LINE_FEED_SHARING, "stores and cache hits of" },
+		{ IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY,
+		  "stores, cache hits and memory loads of" },
+		{ IBS_SRC_MEMORY | (__u32)IBS_LINE_FEED_WALKS, "memory loads and page walks of" },
+	};
+	struct err err = { "" };
+	struct lines hot;
+	char want[256];
+	json_t *o;
+
+	(void)state;
+	add_all();
+	hot = *finish();
+	hot.hot = (struct lines_hot){
+		.tables = 2, .fed = 1200, .kept = 1100, .lack = 7, .replaced = 3, .cpus = 2
+	};
+	for (int i = 0; i < 4; i++) {
+		hot.hot.feed = feeds[i].feed;
+		assert_int_equal(print_hot(FORMAT_TEXT, &hot, &err), 0);
+		snprintf(want, sizeof(want),
+			 "\nlines     by physical address; 1,100 of 1,200 %s 2 CPUs are in them, a "
+			 "line lacks at most 7\n",
+			 feeds[i].text);
+		has(want);
+	}
+	hot.hot.feed = IBS_LINE_FEED_SHARING;
+	print_hot(FORMAT_JSON, &hot, &err);
+	o = json_loads(printed, 0, NULL);
+	same(o, "hot",
+	     "{'feed':['stores','caches'],'fed':1200,'kept':1100,'lack':7,'replaced':3,'cpus':2}");
+	json_decref(o);
+	view.has_line = view.is_address = true;
+	view.line = PHYS;
+	assert_int_equal(print_hot(FORMAT_TEXT, &hot, &err), 0);
+	has("\noffset    0       8       16      24      32      40      48      56\n"
+	    "slots     wwwwwwwwrrrrrrrr................................................\n"
+	    "loads     0       60      0       0       0       0       0       0\n"
+	    "stores    100     0       0       0       0       0       0       0\n"
+	    "hitm      0       60      0       0       0       0       0       0\n"
+	    "readers   0       1       0       0       0       0       0       0\n"
+	    "writers   1       0       0       0       0       0       0       0\n"
+	    "\nsamples and threads are known by slot; functions and latencies only by line\n\n");
+	has_not("\nbytes ");
+	hot.cpu.quirks |= IBS_QUIRK_NO_CACHE_HIT_ST;
+	print_hot(FORMAT_TEXT, &hot, &err);
+	has_not("\nhitm ");
+	/* what is not among them may have been recorded */
+	view.line = 0x900000;
+	assert_int_equal(print_hot(FORMAT_JSON, &hot, &err), -ENOENT);
+	assert_string_equal(err.text,
+			    "--line: the line of 0x900000 is not among the 4 hottest lines, "
+			    "the only ones with details; record it with `ibscope record`");
+	o = json_loads(printed, 0, NULL);
+	same(o, "line", "null");
+	same(o, "accesses", "[]");
+	json_decref(o);
+	hot.n = 0;
+	assert_int_equal(print_hot(FORMAT_TEXT, &hot, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "--line: no line was accessed often enough to be kept; "));
+}
+
+/* What is said of addresses that are missing, and of pages that moved. */
+static void test_head(void **state)
+{
+	struct err err = { "" };
+	struct lines other;
+
+	(void)state;
+	add_all();
+	other = *finish();
+	other.only_virtual = 1200;
+	other.no_address = 1;
+	other.moved = 1;
+	print_hot(FORMAT_TEXT, &other, &err);
+	has("\nlines     by physical address; 1,200 samples have only a virtual one; 1 sample has "
+	    "no "
+	    "address; 1 page moved\n");
+	other.no_address = other.moved = 2;
+	print_hot(FORMAT_TEXT, &other, &err);
+	has("; 2 samples have no address; 2 pages moved\n");
+	other.physical = 0;
+	print_hot(FORMAT_TEXT, &other, &err);
+	has("\nlines     by VIRTUAL address: no physical one is recorded, so sharing between "
+	    "processes does not show; 2 samples");
+}
+
 /* The top lines that others show: names of most samples, and how many more there are. */
 static void test_top(void **state)
 {
@@ -641,7 +750,8 @@ int main(void)
 					    T(test_private), T(test_empty),  T(test_few),
 					    T(test_several), T(test_csv),    T(test_json),
 					    T(test_one),     T(test_bytes),  T(test_variable),
-					    T(test_many),    T(test_top) };
+					    T(test_many),    T(test_hot),    T(test_head),
+					    T(test_top) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
