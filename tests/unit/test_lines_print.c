@@ -701,6 +701,92 @@ static void test_head(void **state)
 	    "processes does not show; 2 samples");
 }
 
+/* What samples of one access add up to, and which samples are of no line. */
+static void test_accesses(void **state)
+{
+	static const struct {
+		__u64 time, latency;
+	} samples[] = { { 2000, 400 }, { 1500, 500 }, { 2500, 300 } };
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP };
+	struct trace_sample *s = &ev.sample;
+	const struct line_access *a;
+	const struct lines *l;
+
+	(void)state;
+	s->has_task = s->has_cpu = s->has_ip = true;
+	s->tgid = PID;
+	s->tid = 9;
+	s->cpu = 3;
+	s->ip = CODE(1);
+	s->cgroup_id = 5;
+	s->op.cpu.caps = CAPS;
+	s->op.present = ~0u;
+	s->op.reg[IBS_OP_DATA2] = DRAM;
+	s->op.reg[IBS_DC_LINADDR] = HEAP;
+	s->op.reg[IBS_DC_PHYSADDR] = PHYS;
+	for (int i = 0; i < 3; i++) {
+		ev.time = samples[i].time;
+		s->op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS |
+					  IBS_OP_DATA3_L2_MISS | IBS_OP_DATA3_LIN_VALID |
+					  IBS_OP_DATA3_PHY_VALID | samples[i].latency << 32;
+		lines_add(set, &ev);
+	}
+	/* nothing is known of who it is of */
+	s->has_task = s->has_cpu = s->has_ip = false;
+	s->cgroup_id = 0;
+	lines_add(set, &ev);
+	/* of an address that is virtual alone, or of none */
+	s->op.reg[IBS_OP_DATA3] &= ~IBS_OP_DATA3_PHY_VALID;
+	lines_add(set, &ev);
+	lines_add(set, &ev);
+	s->op.reg[IBS_OP_DATA3] &= ~IBS_OP_DATA3_LIN_VALID;
+	lines_add(set, &ev);
+	/* not an access, a record without a register, a fetch */
+	s->op.present &= ~(1u << IBS_OP_DATA2);
+	lines_add(set, &ev);
+	s->op.present = ~0u;
+	s->op.reg[IBS_OP_DATA3] = 0;
+	lines_add(set, &ev);
+	ev.kind = TRACE_SAMPLE_FETCH;
+	lines_add(set, &ev);
+	l = finish();
+	assert_int_equal(l->physical, 4);
+	assert_int_equal(l->only_virtual, 2);
+	assert_int_equal(l->no_address, 1);
+	assert_int_equal(l->other, 2);
+	assert_true(l->has_period);
+	for (size_t i = 0; i < l->n; i++) {
+		if (!l->line[i].physical)
+			continue;
+		assert_int_equal(l->line[i].n_access, 2);
+		for (size_t k = 0; k < 2; k++) {
+			a = &l->line[i].access[k];
+			assert_int_equal(a->addr, HEAP);
+			assert_int_equal(a->phys, PHYS);
+			assert_int_equal(a->kind, LINE_LOAD);
+			if (!a->has) {
+				assert_int_equal(a->samples, 1);
+				assert_true(!a->ip && !a->tgid && !a->tid && !a->cpu);
+				continue;
+			}
+			assert_int_equal(a->has, LINE_HAS_TASK | LINE_HAS_CPU | LINE_HAS_IP);
+			assert_int_equal(a->ip, CODE(1));
+			assert_int_equal(a->tgid, PID);
+			assert_int_equal(a->tid, 9);
+			assert_int_equal(a->cpu, 3);
+			assert_int_equal(a->cgroup_id, 5);
+			assert_int_equal(a->samples, 3);
+			assert_int_equal(a->valid, 3);
+			assert_int_equal(a->sum, 1200);
+			assert_int_equal(a->cycles, 1200000);
+			assert_int_equal(a->first, 1500);
+			assert_int_equal(a->last, 2500);
+			assert_true(a->largest == 500000);
+			assert_true(fabs(a->squares - (16e10 + 25e10 + 9e10)) < 1e6);
+		}
+	}
+}
+
 /* The top lines that others show: names of most samples, and how many more there are. */
 static void test_top(void **state)
 {
@@ -750,8 +836,8 @@ int main(void)
 					    T(test_private), T(test_empty),  T(test_few),
 					    T(test_several), T(test_csv),    T(test_json),
 					    T(test_one),     T(test_bytes),  T(test_variable),
-					    T(test_many),    T(test_hot),    T(test_head),
-					    T(test_top) };
+					    T(test_many),    T(test_hot),    T(test_accesses),
+					    T(test_head),    T(test_top) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

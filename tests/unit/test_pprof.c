@@ -429,6 +429,28 @@ static void test_cycles(void **state)
 	has("sample 1 2,600000,0,2000,0 {pid 7}\n");
 }
 
+/* Where data came from is known only with all three registers. */
+static void test_registers(void **state)
+{
+	static const int needed[] = { IBS_OP_DATA, IBS_OP_DATA2, IBS_OP_DATA3 };
+	struct trace_event ev;
+
+	(void)state;
+	begin("pid", IBS_METRIC_DC_MISS_LAT);
+	for (int i = 0; i < 3; i++) {
+		ev = op(1000, 0x400011, MISS | 300ull << 32, 3 | IBS_OP_DATA2_RMT_NODE);
+		ev.sample.op.present &= ~(1u << needed[i]);
+		add(ev, NULL);
+	}
+	write_profile();
+	has("sample 1 3,300000,0,3000,0 {pid 7}\n"); /* the latency needs two of them */
+	/* of a sample without a latency only its source counts */
+	begin("pid", IBS_METRIC_TLB_REFILL_LAT);
+	add(op(1000, 0x400011, MISS, 3), NULL);
+	write_profile();
+	has("sample 1 1,0,0,1000,1 {pid 7}\n");
+}
+
 static void test_fetches(void **state)
 {
 	struct trace_event ev = op(1000, 0x400011, 0, 0);
@@ -521,8 +543,9 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_ops),	 T(test_head),	    T(test_latencies), T(test_cycles),
-		T(test_fetches), T(test_simulated), T(test_mangled),   T(test_full),
+		T(test_ops),	   T(test_head),    T(test_latencies),
+		T(test_cycles),	   T(test_fetches), T(test_registers),
+		T(test_simulated), T(test_mangled), T(test_full),
 
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);

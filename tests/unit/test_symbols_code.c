@@ -41,10 +41,16 @@ __asm__(
 	FUNCTION(_ZSt8made_newv) "nop"
 	"\nret"
 	SIZE(_ZSt8made_newv)
+	FUNCTION(stack_read) "mov (%rsp), %rax"
+	"\n.globl other_read\nother_read: mov (%rdi), %rax"
+	"\n.globl stack_write\nstack_write: mov %rax, 8(%rsp)"
+	"\nret"
+	SIZE(stack_read)
 	"\n.text\n");
 /* clang-format on */
 
-extern const char code_first[], _Z11code_secondv[], xmalloc_made[], _ZSt8made_newv[];
+extern const char code_first[], _Z11code_secondv[], xmalloc_made[], _ZSt8made_newv[], stack_read[],
+	other_read[], stack_write[];
 
 static struct trace_info info;
 static struct tasks *tasks;
@@ -201,6 +207,88 @@ static void test_sites(void **state)
 	assert_string_equal(text, "[no stack]");
 }
 
+/* --- stacks --- */
+
+#define ANON 0x7f0000000000ull
+
+/* Is the address of the stack of the thread, by one op? */
+static bool proves(const struct trace_event *ev)
+{
+	struct data_place place;
+	struct symbols *was = symbols;
+	const struct symbols_opts opts = { .info = &info };
+	bool is;
+
+	assert_int_equal(symbols_new(&opts, &symbols, NULL), 0);
+	for (int again = 0; again < 2; again++)
+		symbols_learn_stack(symbols, tasks, ev);
+	symbols_data(symbols, tasks, PID, ANON + 8, TIME, &place);
+	is = place.kind == DATA_STACK;
+	if (is)
+		assert_string_equal(place.mapping, "[stack:12]");
+	symbols_free(symbols);
+	symbols = was;
+	return is;
+}
+
+/* Ops that access memory by the stack pointer alone, in code of the program that is known. */
+static void test_stacks(void **state)
+{
+	const struct trace_mmap anon = { .start = ANON, .len = 0x2000, .path = "//anon" },
+				heap = { .start = 0x600000, .len = 0x1000, .path = "[heap]" };
+	struct trace_event good = { .kind = TRACE_SAMPLE_OP, .time = TIME }, ev;
+	struct trace_sample *s = &good.sample;
+
+	(void)state;
+	map(PID, &anon);
+	map(PID, &heap);
+	s->has_task = s->has_ip = true;
+	s->tgid = PID;
+	s->tid = 12;
+	s->ip = addr(stack_read);
+	s->op.cpu.caps = 0xbff;
+	s->op.present = (1u << IBS_OP_REG_FIXED) - 1;
+	s->op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID;
+	s->op.reg[IBS_DC_LINADDR] = ANON + 8;
+	assert_true(proves(&good));
+	ev = good;
+	ev.sample.ip = addr(other_read);
+	assert_false(proves(&ev));
+	ev.sample.ip = addr(stack_write); /* this op read */
+	assert_false(proves(&ev));
+	ev.sample.op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LIN_VALID;
+	assert_true(proves(&ev));
+	ev.sample.ip = addr(stack_read);
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.tid = PID; /* the first thread */
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.kernel = true;
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.has_task = false;
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.op.reg[IBS_OP_DATA] = IBS_OP_DATA_RIP_INVALID;
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.op.reg[IBS_OP_DATA3] |= IBS_OP_DATA3_SW_PF;
+	assert_false(proves(&ev));
+	ev.sample.op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP; /* of no address */
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.op.reg[IBS_DC_LINADDR] = 0x600008; /* memory with a name */
+	assert_false(proves(&ev));
+	ev.sample.op.reg[IBS_DC_LINADDR] = ANON + 0x2000;
+	assert_false(proves(&ev));
+	ev = good;
+	ev.sample.ip = 0x100; /* code of no map, and of memory */
+	assert_false(proves(&ev));
+	ev.sample.ip = ANON;
+	assert_false(proves(&ev));
+}
+
 /* --- names of all samples at once --- */
 
 static void note(__u32 tgid, __u64 ip)
@@ -348,10 +436,9 @@ static void test_problems(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		T(test_program), T(test_kernel),       T(test_sites),
-		T(test_noted),	 T(test_noted_chains), T(test_problems)
-	};
+	const struct CMUnitTest tests[] = { T(test_program), T(test_kernel), T(test_sites),
+					    T(test_stacks),  T(test_noted),  T(test_noted_chains),
+					    T(test_problems) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
