@@ -95,6 +95,7 @@ static int begin(void **state)
 	(void)state;
 	head = (struct report_head){ .file = "x.ibs", .info = &info, .end = &whole };
 	tasks = tasks_new();
+	tasks_keep_heap(tasks);
 	map(HEAP, 0x100000, false, "[heap]");
 	for (char k = 0; k < 4; k++) {
 		snprintf(path, sizeof(path), "/nowhere/%c", 'a' + k);
@@ -701,6 +702,37 @@ static void test_head(void **state)
 	    "processes does not show; 2 samples");
 }
 
+/* The block that a line is in, and where in it the line begins. */
+static void test_block(void **state)
+{
+	static const __u64 stack[] = { CODE(2) + 16 };
+	struct trace_event ev = { .kind = TRACE_ALLOC, .time = 2 };
+
+	(void)state;
+	ev.alloc = (struct trace_alloc){ .tgid = PID,
+					 .tid = 12,
+					 .addr = HEAP + 0x110,
+					 .size = 4160,
+					 .weight = 4160,
+					 .stack = stack,
+					 .n_stack = 1 };
+	tasks_add(tasks, &ev);
+	add(1, 1, 4, 0x38, 0, DRAM, 100);
+	add(1, 1, 4, 0x18, 0, DRAM, 100);
+	add(1, 1, 5, 8, 0, DRAM, 100);
+	add(1, 1, 200, 8, 0, DRAM, 100); /* of no block */
+	view.has_line = view.is_address = view.all = true;
+	view.line = HEAP + 0x138;
+	print(FORMAT_TEXT, &wide);
+	has("\nin        4,160 bytes from [/nowhere/c] + 0x0, allocated by thread 12\nverdict");
+	view.line = HEAP + 0x148;
+	print(FORMAT_TEXT, &wide);
+	has("\nin        4,160 bytes from [/nowhere/c] + 0x30, allocated by thread 12\nverdict");
+	view.line = HEAP + 200 * 64;
+	print(FORMAT_TEXT, &wide);
+	has_not("\nin ");
+}
+
 /* What samples of one access add up to, and which samples are of no line. */
 static void test_accesses(void **state)
 {
@@ -832,12 +864,12 @@ static void test_top(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_text),    T(test_sorted), T(test_alike),
-					    T(test_private), T(test_empty),  T(test_few),
-					    T(test_several), T(test_csv),    T(test_json),
-					    T(test_one),     T(test_bytes),  T(test_variable),
-					    T(test_many),    T(test_hot),    T(test_accesses),
-					    T(test_head),    T(test_top) };
+	const struct CMUnitTest tests[] = { T(test_text),     T(test_sorted), T(test_alike),
+					    T(test_private),  T(test_empty),  T(test_few),
+					    T(test_several),  T(test_csv),    T(test_json),
+					    T(test_one),      T(test_bytes),  T(test_variable),
+					    T(test_many),     T(test_hot),    T(test_block),
+					    T(test_accesses), T(test_head),   T(test_top) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
