@@ -7,11 +7,11 @@
 #include <gnutls/x509.h>
 #include <stdio.h>
 
-#define CERTS_MAX 16 /* of a chain */
+#define CLIENT_CERTS_MAX 16 /* of the chain of a client */
 
 struct web_tls {
 	unsigned int users;
-	gnutls_pcert_st certs[CERTS_MAX];
+	gnutls_pcert_st *certs;
 	unsigned int n_certs;
 	gnutls_privkey_t key;
 	gnutls_priority_t priority;
@@ -93,19 +93,33 @@ static int set_priority(struct web_tls *t, const struct web_config *c, char kind
 
 /* --- certificates --- */
 
+/* All of the chain, which is sent as it is. Return: 0, or an error of GnuTLS. */
+static int read_chain(struct web_tls *t, const gnutls_datum_t *pem)
+{
+	gnutls_x509_crt_t *chain = NULL;
+	unsigned int n = 0;
+	int ret = gnutls_x509_crt_list_import2(&chain, &n, pem, GNUTLS_X509_FMT_PEM, 0);
+
+	if (ret < 0)
+		return ret;
+	t->certs = xcalloc(n, sizeof(*t->certs));
+	ret = 0;
+	for (; !ret && t->n_certs < n; t->n_certs += !ret)
+		ret = gnutls_pcert_import_x509(&t->certs[t->n_certs], chain[t->n_certs], 0);
+	while (n)
+		gnutls_x509_crt_deinit(chain[--n]);
+	gnutls_free(chain);
+	return ret;
+}
+
 static int read_pair(struct web_tls *t, const struct web_config *c, char *kind, struct err *err)
 {
 	gnutls_datum_t cert = text(c->cert), key = text(c->key);
 	gnutls_certificate_credentials_t both = NULL;
-	int ret;
+	int ret = read_chain(t, &cert);
 
-	t->n_certs = CERTS_MAX;
-	ret = gnutls_pcert_list_import_x509_raw(t->certs, &t->n_certs, &cert, GNUTLS_X509_FMT_PEM,
-						0);
-	if (ret) {
-		t->n_certs = 0;
+	if (ret)
 		return fail(err, "cert_file: not a PEM certificate", ret);
-	}
 	ret = gnutls_privkey_init(&t->key)
 		      ?: gnutls_privkey_import_x509_raw(t->key, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (ret)
@@ -172,6 +186,7 @@ void web_tls_put(struct web_tls *t)
 		return;
 	for (unsigned int i = 0; i < t->n_certs; i++)
 		gnutls_pcert_deinit(&t->certs[i]);
+	free(t->certs);
 	if (t->key)
 		gnutls_privkey_deinit(t->key);
 	if (t->priority)
@@ -228,7 +243,7 @@ static bool is_trusted(const struct web_tls *t, gnutls_x509_crt_t *chain, unsign
 static int verify(gnutls_session_t session)
 {
 	const struct web_tls *t = gnutls_db_get_ptr(session);
-	gnutls_x509_crt_t chain[CERTS_MAX];
+	gnutls_x509_crt_t chain[CLIENT_CERTS_MAX];
 	const gnutls_datum_t *raw;
 	unsigned int n = 0, given = 0;
 	bool good = true;
@@ -236,13 +251,13 @@ static int verify(gnutls_session_t session)
 	raw = gnutls_certificate_get_peers(session, &given);
 	if (!raw || !given)
 		return web_client_auths[t->client_auth].required;
-	for (; good && n < given && n < CERTS_MAX; n++) {
+	for (; good && n < given && n < CLIENT_CERTS_MAX; n++) {
 		good = !gnutls_x509_crt_init(&chain[n]);
 		if (!good)
 			break;
 		good = !gnutls_x509_crt_import(chain[n], &raw[n], GNUTLS_X509_FMT_DER);
 	}
-	good = good && given <= CERTS_MAX && is_trusted(t, chain, n);
+	good = good && given <= CLIENT_CERTS_MAX && is_trusted(t, chain, n);
 	while (n)
 		gnutls_x509_crt_deinit(chain[--n]);
 	return !good;
