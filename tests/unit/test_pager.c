@@ -12,13 +12,11 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "pseudo_terminal.h"
 #include "view/pager.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define MARKS "sed 's/^/P:/'" /* a pager that marks each line */
 
@@ -42,17 +40,12 @@ struct printer {
 	bool interrupt; /* itself, behind the text */
 };
 
-static void print(const struct printer *a, int tty)
+static void print(const struct printer *a)
 {
 	struct pager p;
 	struct err err;
-	FILE *f;
+	FILE *f = pager_open(&p, stdout);
 
-	setsid();
-	ioctl(tty, TIOCSCTTY, 0);
-	dup2(tty, STDIN_FILENO);
-	dup2(tty, STDOUT_FILENO);
-	f = pager_open(&p, stdout);
 	fputs(a->text, f);
 	if (pager_close(&p, &err))
 		_exit(3);
@@ -64,32 +57,28 @@ static void print(const struct printer *a, int tty)
 /* Return: its wait status. */
 static int run(const struct printer *a)
 {
-	int ours = posix_openpt(O_RDWR | O_NOCTTY), theirs, status;
+	const struct pseudo_terminal t = pseudo_terminal_open(&size);
 	char *to = said;
 	size_t n = 0;
 	ssize_t got;
+	int status;
 	pid_t pid;
 
-	assert_true(ours >= 0);
-	assert_int_equal(grantpt(ours) | unlockpt(ours), 0);
-	theirs = open(ptsname(ours), O_RDWR | O_NOCTTY);
-	assert_true(theirs >= 0);
-	assert_int_equal(ioctl(theirs, TIOCSWINSZ, &size), 0);
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		close(ours);
-		print(a, theirs);
+		pseudo_terminal_take(&t);
+		print(a);
 	}
-	close(theirs);
-	while ((got = read(ours, said + n, sizeof(said) - 1 - n)) > 0)
+	close(t.theirs);
+	while ((got = read(t.ours, said + n, sizeof(said) - 1 - n)) > 0)
 		n += got;
 	said[n] = 0;
 	for (const char *from = said; *from; from++)
 		if (*from != '\r')
 			*to++ = *from;
 	*to = 0;
-	close(ours);
+	close(t.ours);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status;
 }
