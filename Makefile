@@ -200,6 +200,9 @@ $(O)/tests/fuzz/fuzz_diff $(O)/fuzz_diff $(O)/tests/unit/test_diff_history $(O)/
 # Tests of a collector, which talks to systemd.
 $(O)/tests/bpf/test_collector $(O)/tests/bpf/test_sources: LDLIBS += -lsystemd
 
+# A test of the live screen's terminal.
+$(O)/tests/unit/test_terminal: LDLIBS += -lncursesw -ltinfo
+
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_corpus.o $(lib)

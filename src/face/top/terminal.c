@@ -171,7 +171,8 @@ int terminal_open(struct err *err)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	mouseinterval(0);
-	mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED, NULL);
+	/* all, since curses would wait for a key after an event that is not asked for */
+	mousemask(ALL_MOUSE_EVENTS, NULL);
 	return 0;
 }
 
@@ -232,7 +233,7 @@ enum terminal_event terminal_read(unsigned int *key, int *y, int *x)
 	if (kind == KEY_CODE_YES && c == KEY_RESIZE)
 		return TERMINAL_RESIZE;
 	if (kind == KEY_CODE_YES && c == KEY_MOUSE) {
-		if (getmouse(&m) != OK)
+		if (getmouse(&m) != OK || !(m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED)))
 			return TERMINAL_RESIZE;
 		*y = m.y;
 		*x = m.x;

@@ -32,7 +32,7 @@ void terminal_show(const struct grid *g);
 #define TERMINAL_KEYS 0x110000
 enum terminal_event { TERMINAL_NONE, TERMINAL_KEY, TERMINAL_CLICK, TERMINAL_RESIZE };
 
-/* Does not wait. @key: a character or special key; @y and @x of a click */
+/* Does not wait. @key: a character or special key; @y and @x of a click with the first button */
 enum terminal_event terminal_read(unsigned int *key, int *y, int *x);
 
 #endif
