@@ -36,6 +36,7 @@ static struct doctor_result run(const struct doctor_check *c, const char *id)
 	while (c->id && strcmp(c->id, id))
 		c++;
 	assert_non_null(c->id);
+	r.title = c->title;
 	c->fn(&d, &r);
 	return r;
 }
@@ -409,7 +410,7 @@ static void test_capabilities(void **state)
 	assert_memory_equal(r.value, "0xfffff7ff: ", 12);
 	assert_null(strstr(strstr(r.value, "; lacks ") + 8, "lacks"));
 	assert_memory_equal(strstr(r.value, "; lacks "), "; lacks ZEN4 (L3 miss filter, ", 30);
-	assert_non_null(strstr(r.value, "; unknown: 0x"));
+	assert_non_null(strstr(r.value, "; unknown: 0xfff60000"));
 	d.cpu.caps = 0xff;
 	r = run(doctor_hw_checks, "ibs_caps");
 	assert_null(strstr(r.value, "unknown"));
@@ -429,6 +430,125 @@ static void test_quirks(void **state)
 	assert_int_not_equal(*r.value, ';');
 }
 
+/* Each quirk once, with what it does and who knows. */
+static void test_quirk(void **state)
+{
+	(void)state;
+	d.cpu.quirks = IBS_QUIRK_FETCH_1238;
+	check_hw("quirks", DOCTOR_INFO,
+		 "erratum 1238: IbsIcMiss of fetch samples is not valid (decode)", "", "");
+	d.cpu.quirks = IBS_QUIRK_FETCH_1197 | IBS_QUIRK_FETCH_1238;
+	check_hw("quirks", DOCTOR_INFO,
+		 "erratum 1197: fetch samples after CC6 carry no address (kernel drops them); "
+		 "erratum 1238: IbsIcMiss of fetch samples is not valid (decode)",
+		 "", "");
+}
+
+/* --- PMUs --- */
+
+/* @terms and @caps: words with blanks between them */
+static void make_pmu(struct pmu *p, const char *name, const char *terms, const char *caps)
+{
+	char text[256], *rest = text, *word;
+
+	*p = (struct pmu){ .type = 11 };
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	snprintf(text, sizeof(text), "%s", terms);
+	while ((word = strsep(&rest, " ")))
+		if (*word)
+			snprintf(p->formats[p->n_formats++].name, sizeof(p->formats[0].name), "%s",
+				 word);
+	rest = strcpy(text, caps);
+	while ((word = strsep(&rest, " ")))
+		if (*word)
+			snprintf(p->caps[p->n_caps++], sizeof(p->caps[0]), "%s", word);
+}
+
+static void test_pmu(void **state)
+{
+	struct pmu op, fetch;
+
+	(void)state;
+	make_pmu(&op, "ibs_op", "cnt_ctl ldlat", "ldlat zen4_ibs_extensions");
+	make_pmu(&fetch, "ibs_fetch", "", "");
+	d.op = &op;
+	d.fetch = &fetch;
+	check_hw("pmu_ibs_op", DOCTOR_OK,
+		 "type 11; terms cnt_ctl ldlat; caps ldlat zen4_ibs_extensions", "", "");
+	check_hw("pmu_ibs_fetch", DOCTOR_OK, "type 11; terms none; caps none", "", "");
+}
+
+/* Without ibs_fetch the rest works. */
+static void test_no_pmu(void **state)
+{
+	static const char why[] = "the processor has IBS, but the kernel's driver did not start, "
+				  "usually because the BIOS assigned no interrupt (EILVT)",
+			  dmesg[] = "see dmesg | grep -iE 'ibs|firmware bug', then enable IBS in "
+				    "the BIOS setup or update the BIOS";
+	struct pmu op;
+
+	(void)state;
+	make_pmu(&op, "ibs_op", "", "");
+	err_set(&d.op_err, 0, "no ibs_op PMU: for a reason");
+	err_set(&d.fetch_err, 0, "no ibs_fetch PMU: for a reason");
+	d.cpu.ibs = true;
+	check_hw("pmu_ibs_op", DOCTOR_NO, "no", why, dmesg);
+	check_hw("pmu_ibs_fetch", DOCTOR_NO, "no", why, dmesg);
+	d.op = &op;
+	check_hw("pmu_ibs_fetch", DOCTOR_WARN, "no", why, dmesg);
+	d.op = NULL;
+	d.cpu.ibs = false;
+	check_hw("pmu_ibs_op", DOCTOR_NO, "no", "the processor has no IBS (see above)",
+		 "enable IBS in the BIOS setup");
+	/* there is one, which cannot be read */
+	err_set(&d.op_err, 0, "/sys/x: not a number");
+	err_set(&d.fetch_err, 0, "/sys/y: not a number");
+	check_hw("pmu_ibs_op", DOCTOR_NO, "no", "/sys/x: not a number",
+		 "make /sys/bus/event_source/devices/ibs_op readable; if it is already, report "
+		 "this with its contents");
+	check_hw("pmu_ibs_fetch", DOCTOR_NO, "no", "/sys/y: not a number",
+		 "make /sys/bus/event_source/devices/ibs_fetch readable; if it is already, report "
+		 "this with its contents");
+}
+
+#define UNUSED "supported by the processor but not by this kernel's driver: "
+
+/* The terms that filter, of those that both the processor and the kernel have, and what the kernel lacks. */
+static void test_filters(void **state)
+{
+	struct pmu op, fetch;
+
+	(void)state;
+	check_hw("hw_filters", DOCTOR_INFO, "none", "", "");
+	make_pmu(&op, "ibs_op", "cnt_ctl l3missonly other", "");
+	make_pmu(&fetch, "ibs_fetch", "l3missonly rand_en swfilt", "");
+	d.op = &op;
+	d.cpu.caps = IBS_CAPS_OPCNT | IBS_CAPS_ZEN4;
+	check_hw("hw_filters", DOCTOR_OK, "ibs_op: cnt_ctl l3missonly", "", "");
+	d.fetch = &fetch;
+	check_hw("hw_filters", DOCTOR_OK,
+		 "ibs_op: cnt_ctl l3missonly; ibs_fetch: rand_en l3missonly swfilt", "", "");
+	d.op = NULL;
+	check_hw("hw_filters", DOCTOR_OK, "ibs_fetch: rand_en l3missonly swfilt", "", "");
+	/* terms that the processor lacks do nothing */
+	d.cpu.caps = 0;
+	check_hw("hw_filters", DOCTOR_OK, "ibs_fetch: rand_en swfilt", "", "");
+	make_pmu(&fetch, "ibs_fetch", "l3missonly", "");
+	check_hw("hw_filters", DOCTOR_OK, "none", "", "");
+	/* an older kernel */
+	d.op = &op;
+	d.fetch = NULL;
+	d.cpu.caps = IBS_CAPS_OPCNT | IBS_CAPS_OPLDLAT;
+	check_hw("hw_filters", DOCTOR_WARN, "ibs_op: cnt_ctl",
+		 UNUSED "ldlat of ibs_op (Linux 6.15)", "");
+	d.fetch = &fetch;
+	d.cpu.caps = ~0U;
+	check_hw("hw_filters", DOCTOR_WARN, "ibs_op: cnt_ctl l3missonly; ibs_fetch: l3missonly",
+		 UNUSED "ldlat of ibs_op (Linux 6.15), strmst of ibs_op (Linux 7.1), fetchlat of "
+			"ibs_fetch (Linux 7.1)",
+		 "");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, remove_root)
 
 int main(void)
@@ -438,6 +558,7 @@ int main(void)
 		T(test_paranoid), T(test_unprivileged), T(test_pid_namespace), T(test_readers),
 		T(test_lockdown), T(test_memlock),	T(test_sample_rate),   T(test_cpu_time),
 		T(test_cpu),	  T(test_hypervisor),	T(test_capabilities),  T(test_quirks),
+		T(test_quirk),	  T(test_pmu),		T(test_no_pmu),	       T(test_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
