@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A function by instruction as text and HTML, of made-up samples; lines of sources. */
+/* A function by instruction as text, HTML and JSON, of made-up samples; lines of sources. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -18,6 +18,7 @@
 #include "annotate/annotate_print.h"
 #include "annotate/annotate_private.h"
 #include "annotate/annotate_source.h"
+#include "json_same.h"
 #include "tree.h"
 
 #define ROWS 17
@@ -612,6 +613,108 @@ static void test_html_bars(void **state)
 	has("class=\"a7\" width=\"16.0\" height=\"10\"/></svg><span>25.0%</span>");
 }
 
+/* --- JSON --- */
+
+static json_t *as_json(void)
+{
+	static const struct trace_info info;
+	const struct trace_end at_end = { .whole = true };
+	const struct report_head head = { .file = "x.ibs", .info = &info, .end = &at_end };
+	const struct annotate_print p = { .head = &head };
+	json_t *o;
+	size_t n;
+	FILE *f;
+
+	free(printed);
+	f = open_memstream(&printed, &n);
+	annotate_print_json(f, &p, &a);
+	fclose(f);
+	o = json_loads(printed, JSON_REJECT_DUPLICATES, NULL);
+	if (!o)
+		fail_msg("%s", printed);
+	return o;
+}
+
+static const json_t *at(const json_t *o, const char *key, size_t i)
+{
+	return json_array_get(json_object_get(o, key), i);
+}
+
+static void test_json(void **state)
+{
+	static const struct inlined outer = { .function = { "outer", "_Z5outerv" } };
+	static const struct inlined inner = {
+		.function = { "inner" }, .file = "c.c", .line = 12, .into = &outer
+	};
+	const json_t *r;
+	json_t *o;
+
+	(void)state;
+	a.namesakes = 7;
+	a.fetches = 9;
+	functions[0].code.mangled = "_Z4workv";
+	functions[1].code = (struct symbol_code){ .name = "work", .dso = "lib", .start = 0x2000 };
+	functions[1].total.samples = 7;
+	a.n_functions = 2;
+	callers[0] = (struct annotate_caller){ "main", "_Z4mainv", 50, 3000000 };
+	callers[1] = (struct annotate_caller){ .samples = 150, .cycles = 1000000 };
+	functions[0].n_callers = 2;
+	rows[1].file = "a.c";
+	rows[1].line = 3;
+	rows[1].data =
+		(struct type_access){ .kind = TYPE_POINTER, .type = "struct x", .field = "y" };
+	rows[2].inside = true;
+	rows[2].inlined = &inner;
+	o = as_json();
+	same(o, "file", "'x.ibs'");
+	same(o, "function", "'work'");
+	same(o, "mangled", "'_Z4workv'");
+	assert_string_equal(json_string_value(json_object_get(o, "object")), program);
+	same(o, "start", "4096");
+	same(o, "size", "64");
+	same(o, "others", "[{'object':'lib','mangled':null,'start':8192,'samples':7}]");
+	/* all selected samples */
+	same(o, "attribution",
+	     "{'function':200,'namesakes':7,'elsewhere':1234,'inexact':5,'fetches':9}");
+	same(o, "callers",
+	     "[{'function':'main','mangled':'_Z4mainv','samples':50,'sample_share':0.25,"
+	     "'share':0.75},{'function':null,'mangled':null,'samples':150,'sample_share':0.75,"
+	     "'share':0.25}]");
+	assert_int_equal(json_array_size(json_object_get(o, "instructions")), ROWS);
+	r = at(o, "instructions", 1);
+	same(r, "address", "4098");
+	same(r, "bytes", "2");
+	same(r, "inside", "false");
+	same(r, "text", "'mov (%rdi), %eax'");
+	same(r, "file", "'a.c'");
+	same(r, "line", "3");
+	same(r, "type", "'struct x'");
+	same(r, "field", "'y'");
+	same(r, "type_found", "'pointer'");
+	same(r, "inlined", "[]");
+	same(r, "samples", "165");
+	same(r, "share", "0.825");
+	r = at(o, "instructions", 2);
+	same(r, "inside", "true");
+	same(r, "file", "null");
+	same(r, "line", "null");
+	same(r, "type", "null");
+	same(r, "type_found", "'no_access'");
+	same(r, "inlined",
+	     "[{'function':'inner','mangled':null,'call_file':'c.c','call_line':12},"
+	     "{'function':'outer','mangled':'_Z5outerv','call_file':null,'call_line':null}]");
+	same(r, "samples", "0");
+	same(json_object_get(o, "total"), "samples", "200");
+	same(json_object_get(o, "total"), "share", "1");
+	json_decref(o);
+	/* without miss cycles, what share of them is each caller's is unknown */
+	functions[0].total.cycles = 0;
+	o = as_json();
+	same(at(o, "callers", 0), "sample_share", "0.25");
+	same(at(o, "callers", 0), "share", "null");
+	json_decref(o);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -621,7 +724,7 @@ int main(void)
 		T(test_width),	   T(test_source),  T(test_source_below), T(test_data),
 		T(test_inlined),   T(test_callers), T(test_attribution),  T(test_namesakes),
 		T(test_lines),	   T(test_refused), T(test_changed),	  T(test_html),
-		T(test_html_bars),
+		T(test_html_bars), T(test_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
