@@ -564,6 +564,8 @@ static void test_history(void **state)
 	}
 	assert_int_equal(intervals("/api/history.json?after=1"),
 			 intervals("/api/history.json") - 1);
+	assert_int_equal(intervals("/api/history.json?after=01"),
+			 intervals("/api/history.json") - 1);
 	stop();
 }
 
