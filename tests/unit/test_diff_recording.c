@@ -16,6 +16,7 @@
 #include "diff/diff_private.h"
 #include "made_recording.h"
 #include "near.h"
+#include "strata_recording.h"
 #include "tree.h"
 
 #define PERIOD	1000
@@ -131,7 +132,7 @@ static const char *make(const char *name, unsigned int dram)
 
 static int read_into(enum compare_side side, const char *name, const struct diff_split *split)
 {
-	struct recorded in = { .input.file = path_of(name) };
+	struct recorded in = { .input = { .file = path_of(name), .strata = RECORDED_WEIGHTS } };
 	struct sampling_opts s = sampling;
 	int ret;
 
@@ -390,6 +391,60 @@ static void test_split_of_container(void **state)
 	compare_free(of.compare);
 }
 
+/* --- strata --- */
+
+static void make_strata(const char *name, unsigned int slices, struct sr_truth *truth)
+{
+	const int fd = open(path_of(name), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(sr_write(fd, slices, slices, STRATUM_FULL, true, truth), 0);
+	close(fd);
+}
+
+/* From the beginning of the first slice to the end of the last one. */
+static double seconds_of(const char *name)
+{
+	const struct trace_slice *slice;
+	struct trace *t;
+	double seconds;
+	size_t n;
+
+	if (trace_open(path_of(name), &t, &err))
+		fail_msg("%s", err.text);
+	slice = trace_slices(t, &n);
+	seconds = (slice[n - 1].end - 1000) / 1e9;
+	trace_close(t);
+	return seconds;
+}
+
+/* About as many cycles per op as there were, and blocks of slices: of a window each if there are enough, else of two. */
+static void test_strata(void **state)
+{
+	struct sr_truth truth[2];
+
+	(void)state;
+	make_strata("a", 13 * STRATA_WINDOW + 5, &truth[0]);
+	make_strata("b", 40, &truth[1]);
+	compare_files();
+	for (int i = 0; i < 2; i++) {
+		const struct compare_side_sum *side = &result.side[i];
+		const double ops = truth[i].ops[SR_DRAM] + truth[i].ops[SR_OTHER],
+			     cycles = truth[i].cycles[SR_DRAM] + truth[i].cycles[SR_OTHER];
+
+		assert_int_equal(side->samples, truth[i].samples[0] + truth[i].samples[1]);
+		assert_true(fabs(side->y / (cycles / ops) - 1) < .15);
+		assert_true(fabs(side->base / ops - 1) < .15);
+		near(side->seconds, seconds_of(i ? "b" : "a"));
+	}
+	assert_int_equal(result.side[COMPARE_A].blocks, 13);
+	assert_int_equal(result.side[COMPARE_B].blocks, 20);
+	/* all samples of strata have a weight, also per access */
+	d.per = DIFF_PER_ACCESS;
+	compare_files();
+	assert_true(result.side[COMPARE_A].base > 100. * truth[0].samples[0]);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -397,7 +452,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_per_ops), T(test_per_access),	     T(test_per_second),
 		T(test_about),	 T(test_containers),	     T(test_unknown),
-		T(test_split),	 T(test_split_of_container),
+		T(test_split),	 T(test_split_of_container), T(test_strata),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
