@@ -316,6 +316,7 @@ static void test_wakes(void **state)
 	bind_to(cpus[0]);
 	open_with((struct sideband_opts){});
 	p.fd = sideband_fd(sb);
+	assert_true(p.fd > STDERR_FILENO);
 	rename_often(QUARTER + 1);
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	sideband_refresh(sb);

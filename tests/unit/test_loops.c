@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Loops of known behaviour: their code, their memory, and the judgement of what samples say of them. */
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -95,6 +96,45 @@ static void test_limits(void **state)
 	}
 }
 
+/* One line for each figure, in its unit. */
+static void test_lines(void **state)
+{
+	static const struct {
+		enum loop_figure figure;
+		double expected, measured;
+		const char *line;
+	} rows[] = {
+		{ LOOPS_STORES, 1e6, 1.05e6,
+		  "\nstores                                                   1,000,000       "
+		  "1,050,000 "
+		  "    +5.0 %  ok\n" },
+		{ LOOPS_STORES, 1000, 500,
+		  "\nstores                                                       1,000            "
+		  " 500 "
+		  "   -50.0 %  WRONG: more than 36 %\n" },
+		{ LOOPS_LAT_L2, 100, 110.4,
+		  "\nclocks of an L2 hit                                            100            "
+		  " 110 "
+		  "   +10.4 %  ok\n" },
+		{ LOOPS_L1, 1, .85,
+		  "\nloads of half the L1, from L1                              100.0 %          "
+		  "85.0 % "
+		  "   -15.0 %  WRONG: more than 10 %\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct loops l = unknown();
+
+		loops_set(&l, rows[i].figure, rows[i].expected, rows[i].measured, 100);
+		if (!strstr(text(&l), rows[i].line))
+			fail_msg("no%sin:\n%s", rows[i].line, out);
+		assert_memory_equal(out, "LOOP   ", 7);
+		assert_non_null(strstr(out, "  EXPECTED        MEASURED      ERROR\n"));
+		assert_non_null(strstr(out, " unknown\n    no reason\n"));
+	}
+}
+
 static void test_json(void **state)
 {
 	struct loops l = unknown();
@@ -113,7 +153,12 @@ static void test_json(void **state)
 	assert_int_equal(json_array_size(rows), LOOPS_N);
 	row = json_array_get(rows, LOOPS_STORES);
 	assert_string_equal(json_string_value(json_object_get(row, "id")), "stores");
+	assert_true(json_number_value(json_object_get(row, "expected")) == 1000);
+	assert_true(json_number_value(json_object_get(row, "measured")) == 1500);
 	assert_true(json_real_value(json_object_get(row, "error")) == 0.5);
+	/* 6 %, and 3 of the root of 100 */
+	assert_true(fabs(json_real_value(json_object_get(row, "limit")) - 0.36) < 1e-9);
+	assert_int_equal(json_integer_value(json_object_get(row, "samples")), 100);
 	assert_true(json_is_false(json_object_get(row, "agrees")));
 	assert_true(json_is_null(json_object_get(row, "why")));
 	row = json_array_get(rows, LOOPS_SHARING);
@@ -345,15 +390,11 @@ static void test_clocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_code),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_is_there),
-		cmocka_unit_test(test_place),
-		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_lines),	cmocka_unit_test(test_json),
+		cmocka_unit_test(test_circle),	cmocka_unit_test(test_code),
+		cmocka_unit_test(test_memory),	cmocka_unit_test(test_memory_is_there),
+		cmocka_unit_test(test_place),	cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include "push/push_http.h"
 
 #define OK		   "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define CHUNKED		   "HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
 #define ANSWER(line, body) "HTTP/1.1 " line "\r\nConnection: close\r\n\r\n" body
 
 /* Of push_post(), instead of libc's. */
@@ -269,6 +270,11 @@ static void test_refused(void **unused)
 		"302");
 	snprintf(answer, sizeof(answer), ANSWER("400 Bad", "%0*d"), 201, 7);
 	snprintf(why, sizeof(why), "400: %0*d", 200, 0);
+	refused(answer, why);
+	/* in several parts */
+	refused(CHUNKED "2\r\nno\r\n4\r\n way\r\n0\r\n\r\n", "400: no way");
+	snprintf(answer, sizeof(answer), CHUNKED "64\r\n%0*d\r\n65\r\n%0*d\r\n0\r\n\r\n", 100, 0,
+		 101, 7);
 	refused(answer, why);
 }
 

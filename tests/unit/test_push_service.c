@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "open_files.h"
 #include "push/push_service.h"
 
 #ifndef PR_SET_VMA
@@ -91,12 +92,15 @@ static int down(void **state)
 
 static void test_memfd(void **state)
 {
+	const int files = open_files();
+
 	(void)state;
 	assert_null(name());
 	publish("checkout");
 	assert_string_equal(name(), "checkout");
 	publish("payments");
 	assert_string_equal(name(), "payments");
+	assert_int_equal(open_files(), files);
 }
 
 /* Of kernels with CONFIG_ANON_VMA_NAME. */

@@ -554,6 +554,85 @@ static void test_time(void **state)
 	top_free(t);
 }
 
+/* In the lines of a function, which end with the last one that can be the first on the screen. */
+static void test_lines(void **state)
+{
+	static const struct {
+		unsigned int key;
+		size_t line;
+	} rows[] = {
+		{ TOP_UP, 0 },	      { TOP_DOWN, 1 },	     { 'j', 2 },
+		{ 'k', 1 },	      { TOP_END, 12 },	     { TOP_DOWN, 12 },
+		{ TOP_PAGE_UP, 7 },   { TOP_PAGE_UP, 2 },    { TOP_PAGE_UP, 0 },
+		{ TOP_PAGE_DOWN, 5 }, { TOP_PAGE_DOWN, 10 }, { TOP_PAGE_DOWN, 12 },
+		{ TOP_HOME, 0 },
+	};
+	struct top *t = start(8, 2);
+
+	(void)state;
+	top_update(t);
+	t->mode = TOP_FUNCTION;
+	t->last_line = 12;
+	t->hits.rows = 5;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(top_key(t, rows[i].key), TOP_NOTHING);
+		assert_int_equal(t->line, rows[i].line);
+		assert_int_equal(t->cursor, 0);
+	}
+	t->mode = TOP_TABLE;
+	top_free(t);
+}
+
+static void presses(struct top *t, const char *key, double s)
+{
+	keys(t, key);
+	assert_true(top_interval(t) == s);
+}
+
+/* From a tenth of a second to a minute; strata need a second. */
+static void test_intervals(void **state)
+{
+	static const double steps[] = { .1, .2, .5, 1, 2, 5, 10, 30, 60 };
+	struct top *t = start(8, 2);
+
+	(void)state;
+	for (int i = 5; i < 9; i++)
+		presses(t, "+", steps[i]);
+	presses(t, "+", 60);
+	for (int i = 7; i >= 0; i--)
+		presses(t, "-", steps[i]);
+	presses(t, "-", .1);
+	/* the next one of an interval between two */
+	t->opts.interval_s = 3;
+	presses(t, "+", 5);
+	t->opts.interval_s = 3;
+	presses(t, "-", 2);
+	t->opts.in_strata = true;
+	presses(t, "-", 1);
+	assert_false(top_says(t));
+	presses(t, "-", 1);
+	has(t, "--strata needs intervals of 1 s or longer");
+	top_free(t);
+}
+
+/* What does not fit on the first line is cut behind a blank. */
+static void test_head(void **state)
+{
+	struct top *t = start(8, 2);
+	char *text = painted(t, 30, 24);
+
+	(void)state;
+	assert_memory_equal(text, "ibscope top cost 0.21 %   14:0\n", 31);
+	free(text);
+	text = painted(t, 34, 24);
+	assert_memory_equal(text, "ibscope top cost 0.21 %   14:03:43\n", 35);
+	free(text);
+	text = painted(t, 35, 24);
+	assert_memory_equal(text, "ibscope top  cost 0.21 %   14:03:43\n", 36);
+	free(text);
+	top_free(t);
+}
+
 static void test_mouse(void **state)
 {
 	struct top *t = start(8, 12);
@@ -775,6 +854,9 @@ int main(void)
 		cmocka_unit_test(test_rows_of_sources),
 		cmocka_unit_test(test_into_row_of_source),
 		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_head),
 		cmocka_unit_test(test_mouse),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_history_is_exact),

@@ -18,13 +18,14 @@
 
 int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 {
-	int fd = *path ? regular_open(path) : -1, ret = 0;
 	struct stat st;
+	int fd, ret = 0;
 	ssize_t n;
 
 	out->text[0] = 0;
 	if (!*path)
 		return 0;
+	fd = regular_open(path);
 	if (fd < 0)
 		return err_set(err, fd, "--push-credentials: cannot read %s: %s", path,
 			       strerror(-fd));
