@@ -221,6 +221,24 @@ static void test_formats(void **state)
 	check(GET("/metrics/"), 404, "not found; see /\n");
 }
 
+/* It starts without a collector, and says that there is none. */
+static void test_warning(void **state)
+{
+	char *text;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	log_to(f);
+	serve();
+	log_to(NULL);
+	fclose(f);
+	assert_non_null(strstr(text, "no collector has pinned its maps in "));
+	assert_non_null(strstr(text, opts.pin_dir));
+	free(text);
+	assert_int_equal(status(ask(GET("/-/ready"))), 503);
+}
+
 static void test_telemetry_path(void **state)
 {
 	(void)state;
@@ -678,6 +696,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		R(test_routes),
 		R(test_formats),
+		R(test_warning),
 		R(test_telemetry_path),
 		R(test_history),
 		R(test_strict),
