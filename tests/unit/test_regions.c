@@ -327,6 +327,42 @@ static void test_hostile(void **state)
 	finish(r);
 }
 
+/* By time, and those of one time in the order in which they were written. */
+static void test_same_time(void **state)
+{
+	static const struct {
+		unsigned int later_ns;
+		__u16 number;
+	} written[] = { { 20, 1 }, { 10, 2 }, { 10, 3 }, { 0, 4 }, { 10, 5 }, { 0, 6 } };
+	static const __u16 want[] = { 4, 6, 2, 3, 5, 1 };
+	struct ibscope_region_file *f = xcalloc(1, sizeof(*f));
+	struct regions *r = start();
+	const __u64 now = clock_ns(CLOCK_MONOTONIC);
+	char name[32];
+
+	(void)state;
+	f->magic = IBSCOPE_REGION_MAGIC;
+	for (__u64 i = 0; i < ARRAY_SIZE(written); i++) {
+		struct ibscope_region_event *e = &f->event[i];
+
+		*e = (struct ibscope_region_event){ .tid = 1,
+						    .time_ns = now + written[i].later_ns,
+						    .kind = IBSCOPE_REGION_OMP_BEGIN,
+						    .number = written[i].number };
+		e->check = ibscope_region_check(e, i);
+	}
+	f->n = ARRAY_SIZE(written);
+	snprintf(name, sizeof(name), "%d.0", getpid());
+	put_file(name, f, sizeof(*f), 0, sizeof(*f));
+	regions_refresh(r, true);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		assert_int_equal(next(r).region.number, want[i]);
+	none(r);
+	assert_int_equal(regions_lost(r), 0);
+	free(f);
+	finish(r);
+}
+
 /* In a container, programs often have the id 1; none has 0. */
 static void test_first_process(void **state)
 {
@@ -405,12 +441,12 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),	      cmocka_unit_test(test_no_collector),
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_now),	      cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_sweep),	      cmocka_unit_test(test_never_ended),
-		cmocka_unit_test(test_first_process),
+		cmocka_unit_test(test_events),	    cmocka_unit_test(test_no_collector),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_threads),	    cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_now),	    cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_same_time),   cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_never_ended), cmocka_unit_test(test_first_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
