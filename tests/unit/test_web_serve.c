@@ -641,6 +641,56 @@ static void test_flat(void **state)
 	web_scrapes_close(NULL);
 }
 
+/* As a client on another machine. */
+static const char *ask_from_afar(const char *request)
+{
+	const int fd = dial();
+
+	while (w->conns.next == &w->conns)
+		turn(-1);
+	w->conns.next->loopback = false;
+	put(fd, request);
+	return answer_on(fd);
+}
+
+#define GZIP "Accept-Encoding: gzip\r\n"
+
+/* Answers are compressed for clients of other machines that want it; not if one is too large for that. */
+static void test_gzip(void **state)
+{
+	struct web_scrape *s, *now;
+	const char *a;
+	bool is_same;
+
+	(void)state;
+	serve();
+	a = ask_from_afar(WITH("/metrics", CLOSE GZIP));
+	assert_int_equal(status(a), 200);
+	has(a, "Content-Encoding: gzip");
+	has(a, "Vary: Accept, Accept-Encoding");
+	assert_memory_equal(body(a), "\x1f\x8b", 2);
+	a = ask_from_afar(GET("/metrics"));
+	assert_null(strstr(a, "Content-Encoding"));
+	assert_memory_equal(body(a), "# ", 2);
+	a = ask_from_afar(WITH("/api/history.json", CLOSE GZIP));
+	has(a, "Content-Encoding: gzip");
+	assert_memory_equal(body(a), "\x1f\x8b", 2);
+	/* unless a second has passed, and there is another reading */
+	do {
+		s = web_scrape_get(w->scrapes);
+		free(s->flat[METRICS_TEXT][true].text);
+		s->flat[METRICS_TEXT][true] = (struct web_flat){ .big = true };
+		a = ask_from_afar(WITH("/metrics", CLOSE GZIP));
+		now = web_scrape_get(w->scrapes);
+		is_same = now == s;
+		web_scrape_put(w->scrapes, now);
+		web_scrape_put(w->scrapes, s);
+	} while (!is_same);
+	assert_int_equal(status(a), 200);
+	assert_null(strstr(a, "Content-Encoding"));
+	assert_memory_equal(body(a), "# ", 2);
+}
+
 /* --- options --- */
 
 static void test_options(void **state)
@@ -709,6 +759,7 @@ int main(void)
 		R(test_crowd),
 		R(test_turns),
 		R(test_flat),
+		R(test_gzip),
 		R(test_options),
 	};
 
