@@ -67,8 +67,8 @@ static void series(const char *container, const char *src, unsigned int n, unsig
 	sprintf(text + strlen(text),
 		"{\"labels\":{\"container\":\"%s\",\"src\":\"%s\",\"op\":\"load\"},\"samples\":%u,"
 		"\"valid\":%u,\"sum\":%u,\"estimated_ops\":%u000000,\"miss_cycles\":%u000000,"
-		"\"buckets\":[[%u,%u]]}",
-		container, src, n, n, n * latency, n, n * latency, le, n);
+		"\"buckets\":[[%u,%u],[%u,1]]}",
+		container, src, n, n, n * latency, n, n * latency, le, n - 1, ibs_lat_le(0));
 }
 
 static void begin(const char *event, const char *metric, unsigned int seen)
@@ -237,6 +237,7 @@ static void test_overlap(void **state)
 	assert_int_equal(diff_find_overlap(&d, path_of("c"), path_of("a"), &err), 0);
 	assert_null(d.earlier[COMPARE_A]);
 	assert_null(d.earlier[COMPARE_B]);
+	assert_int_equal(diff_find_overlap(&d, path_of("a"), path_of("none"), &err), -ENOENT);
 }
 
 static void refused(int code, const char *why)
