@@ -492,6 +492,58 @@ static void test_wakeup(void **state)
 	sampler_close(s);
 }
 
+/* Half a ring wakes nobody; the next check after that finds more. */
+static void test_half_full(void **state)
+{
+	struct sampler_opts opts = packed;
+	static regs_t regs[N];
+	struct sampler *s;
+	__u32 slots;
+	int fd;
+
+	(void)state;
+	bind_to(0);
+	opts.ring_bytes = SAMPLER_RING_MIN;
+	s = open_twin(&opts);
+	slots = s->memory.ring_slots;
+	assert_int_equal(slots / 2 % IBS_RING_CHECK, 0);
+	fd = rings_fd(sampler_rings(s));
+	random_regs(11, regs, N);
+	run_regs(s, regs, slots / 2, NULL);
+	assert_false(readable(fd, 0));
+	run_regs(s, regs, IBS_RING_CHECK - 1, NULL);
+	assert_false(readable(fd, 0));
+	run_regs(s, regs, 1, NULL);
+	assert_true(readable(fd, 0));
+	sampler_close(s);
+}
+
+/* A place that no ring has: the sample is lost, and nothing is written. */
+static void test_no_place(void **state)
+{
+	struct sampler *s = open_twin(&packed);
+	static regs_t regs[10];
+	struct ibs_ring *ring;
+	struct got g = {};
+	__u8 out[10];
+
+	(void)state;
+	bind_to(0);
+	ring = &s->state->cpu[0].ring;
+	random_regs(12, regs, 10);
+	ring->first += 1U << 30;
+	run_regs(s, regs, 10, out);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(out[i], IBS_OUTCOME_LOST_INTERNAL);
+	assert_int_equal(ring->written, 0);
+	ring->first -= 1U << 30;
+	run_regs(s, regs, 10, out);
+	drain(s, UINT64_MAX, &g);
+	assert_int_equal(g.n, 10);
+	got_free(&g);
+	sampler_close(s);
+}
+
 /* Nothing or little comes: the reader sleeps longer and longer. A ring fills fast: it comes back at once. */
 static void test_delay(void **state)
 {
@@ -643,6 +695,7 @@ int main(void)
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_wakeup),
 		cmocka_unit_test(test_delay),	       cmocka_unit_test(test_callback_fails),
 		cmocka_unit_test(test_memory),	       cmocka_unit_test(test_adopted),
+		cmocka_unit_test(test_half_full),      cmocka_unit_test(test_no_place),
 	};
 
 	if (!can_run())
