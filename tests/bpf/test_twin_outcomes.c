@@ -3,6 +3,7 @@
  * The program's own functions, run by the kernel on samples made here: every outcome that a sample
  * can come to, by its raw record and by each filter.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,7 @@ static void test_raw_moves(void **state)
 	check_move((struct twin_raw){ .move_data = 512 }, false);
 	check_move((struct twin_raw){ .move_ctx = 64, .move_raw = 64, .move_bytes = 64 }, false);
 	check_move((struct twin_raw){ .move_ctx = 64 }, true);
+	check_move((struct twin_raw){ .move_ctx = 8 }, true);
 	check_move((struct twin_raw){ .move_raw = 8 }, true);
 	check_move((struct twin_raw){ .move_raw = 1016 }, true);
 	check_move((struct twin_raw){ .move_bytes = 8 }, true);
@@ -279,6 +281,35 @@ static void test_filter_pid_follow(void **state)
 	}
 }
 
+static void *do_nothing(void *arg)
+{
+	return arg;
+}
+
+/* A thread that a selected process starts does not end its selection, nor that of threads. */
+static void test_filter_new_thread(void **state)
+{
+	struct sampler_opts opts = zen4;
+	__u32 pid = getpid(), tid = gettid();
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	for (int i = 0; i < 4; i++) {
+		struct sampler *s;
+		pthread_t thread;
+
+		opts.sel.processes = (struct selected_pids){ .pids = &pid, .n = !(i & 1) };
+		opts.sel.threads = (struct selected_pids){ .pids = &tid, .n = i & 1 };
+		opts.sel.follow = i & 2;
+		s = open_twin(&opts);
+		assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+		close_twin(s);
+	}
+}
+
 static void test_filter_tid(void **state)
 {
 	struct sampler_opts opts = zen4;
@@ -318,10 +349,12 @@ static void test_filter_comm(void **state)
 	c.regs = &regs;
 	opts.sel.comms = names;
 	opts.sel.n_comms = 3;
-	for (int but = 0; but < 2; but++) {
+	for (int i = 0; i < 4; i++) {
+		const bool but = i & 1;
 		struct sampler *s;
 
 		opts.sel.comms_but = but;
+		opts.probe_read = i & 2; /* by a helper instead of in place */
 		s = open_twin(&opts);
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			c.comm = rows[i].comm;
@@ -587,7 +620,7 @@ int main(void)
 		cmocka_unit_test(test_filter_expr),	  cmocka_unit_test(test_filter_reasons),
 		cmocka_unit_test(test_filter_expr_raw),	  cmocka_unit_test(test_filter_comm),
 		cmocka_unit_test(test_filter_lat),	  cmocka_unit_test(test_filter_cgroup),
-		cmocka_unit_test(test_all_outcomes),
+		cmocka_unit_test(test_filter_new_thread), cmocka_unit_test(test_all_outcomes),
 	};
 
 	if (!can_run())
