@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Programs of `--source sim`: a CPU's n-th random sample depends on the seed only, so what the kernel counts or
- * forwards is what user space makes of the same samples. Samples of a task are its own instructions.
+ * forwards is what user space makes of the same samples.
  */
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,78 +19,12 @@
 #include <ibscope/record.h>
 #include <ibscope/sim.h>
 
-#include "bind_to.h"
 #include "filter/filter.h"
 #include "pins/pins.h"
 #include "replay/engine.h"
+#include "sampler/sampler_private.h"
+#include "sim_records.h"
 #include "twin_model.h"
-
-#define SEED	  7
-#define LEAST	  300 /* samples */
-#define LONGEST_S 20
-
-static const struct sampler_opts random_ops = {
-	.source = SAMPLER_SIM,
-	.event = "sim",
-	.attr = { .size = sizeof(random_ops.attr),
-		  .type = PERF_TYPE_SOFTWARE,
-		  .config = PERF_COUNT_SW_CPU_CLOCK,
-		  .sample_period = 200000,
-		  .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING },
-	.cpus = &(const unsigned int){ 0 },
-	.n_cpus = 1,
-	.ibs.caps = ZEN4_CAPS,
-	.max_groups = 64,
-	.sim_seed = SEED,
-	.sim_ops = SAMPLER_SIM_RANDOM,
-};
-
-struct got {
-	struct ibs_record packed[1 << 16];
-	struct ibs_record_raw raw[1 << 16];
-	size_t n;
-};
-
-static int collect(const struct record_batch *b, void *arg, struct err *err)
-{
-	struct got *g = arg;
-
-	(void)err;
-	for (size_t i = 0; i < b->n && g->n < 1 << 16; i++, g->n++) {
-		if (b->raw)
-			g->raw[g->n] = b->raw[i];
-		else
-			g->packed[g->n] = b->records[i];
-	}
-	return 0;
-}
-
-/* Run until there are @least samples that count or are forwarded. The caller frees @snap. */
-static void sample_until(struct sampler *s, __u64 least, struct snapshot *snap)
-{
-	const time_t end = time(NULL) + LONGEST_S;
-	struct err err = {};
-
-	if (sampler_start(s, &err))
-		fail_msg("%s", err.text);
-	for (;;) {
-		const __u64 *out = snap->ledger.outcome;
-
-		if (sampler_snapshot(s, snap, &err))
-			fail_msg("%s", err.text);
-		if (out[IBS_OUTCOME_AGGREGATED] + out[IBS_OUTCOME_FORWARDED] >= least ||
-		    time(NULL) > end)
-			break;
-		snapshot_free(snap);
-		usleep(10000);
-	}
-	sampler_stop(s);
-	snapshot_free(snap);
-	if (sampler_snapshot(s, snap, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(ledger_residual(&snap->ledger), 0);
-	assert_true(snap->ledger.seen >= least);
-}
 
 static void check_same(const struct snapshot *is, const struct snapshot *want)
 {
@@ -244,20 +174,6 @@ static void test_fetch_filters(void **state)
 	}
 }
 
-static struct got *records_of(const struct sampler_opts *opts, struct snapshot *snap)
-{
-	struct got *g = calloc(1, sizeof(*g));
-	struct sampler *s = open_twin(opts);
-	struct err err = {};
-
-	assert_non_null(g);
-	sample_until(s, LEAST, snap);
-	assert_int_equal(rings_drain(sampler_rings(s), UINT64_MAX, collect, g, &err), 0);
-	assert_int_equal(g->n, snap->ledger.outcome[IBS_OUTCOME_FORWARDED]);
-	sampler_close(s);
-	return g;
-}
-
 static void test_records(void **state)
 {
 	struct sampler_opts opts = random_ops;
@@ -336,6 +252,47 @@ static void test_fetch_records(void **state)
 		check_fetch_records(i & 1, i & 2);
 }
 
+/* Samples that are counted and copied: what finds no room is counted all the same. */
+static void test_copies(void **state)
+{
+	struct sampler_opts opts = random_ops;
+	struct got *g = calloc(1, sizeof(*g));
+	struct snapshot snap;
+	struct err err = {};
+	struct sampler *s;
+	__u64 dropped;
+	__u32 slots;
+
+	(void)state;
+	assert_non_null(g);
+	opts.copies = true;
+	opts.ring_bytes = SAMPLER_RING_MIN;
+	s = open_twin(&opts);
+	slots = s->memory.ring_slots;
+	sample_until(s, LEAST, &snap);
+	assert_int_equal(rings_drain(sampler_rings(s), UINT64_MAX, collect, g, &err), 0);
+	assert_int_equal(g->n + sampler_copies_dropped(s), 0);
+	dropped = snap.ledger.seen;
+	snapshot_free(&snap);
+	sampler_copy(s, true);
+	sample_until(s, dropped + slots + 20, &snap);
+	assert_int_equal(rings_drain(sampler_rings(s), UINT64_MAX, collect, g, &err), 0);
+	assert_int_equal(g->n, slots);
+	for (size_t n = 0; n < g->n; n++) {
+		__u64 regs[IBS_OP_REG_FIXED];
+
+		ibs_sim_op(SEED, 0, dropped + n, ZEN4_CAPS, regs);
+		assert_int_equal(g->packed[n].ip, regs[IBS_OP_RIP]);
+		assert_int_equal(g->packed[n].data3, regs[IBS_OP_DATA3]);
+	}
+	dropped = snap.ledger.seen - dropped - slots;
+	assert_int_equal(sampler_copies_dropped(s), dropped);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], snap.ledger.seen);
+	snapshot_free(&snap);
+	sampler_close(s);
+	free(g);
+}
+
 static __u64 aggregated_after(struct sampler *s, double seconds)
 {
 	struct snapshot snap;
@@ -387,131 +344,78 @@ static void test_lease(void **state)
 	rmdir(bpffs);
 }
 
-/* --- instructions of a task --- */
-
-#define DATA_BYTES (2 * 4096)
-
-extern const char sim_loop_load[], sim_loop_store[], sim_loop_lock[], sim_loop_prefetch[],
-	sim_loop_add[], sim_loop_jump[], sim_loop_end[];
-
-/* The loop ends only with the process. @data: two pages */
-static void __attribute__((noinline)) loop_forever(char *data)
+/* Sample until that outcome has so many samples more than it had. Return: those of @other by then. */
+static __u64 sample_more(struct sampler *s, enum ibs_outcome outcome, __u64 more,
+			 enum ibs_outcome other)
 {
-	asm volatile("sim_loop_load: mov 8(%0), %%rax\n"
-		     "sim_loop_store: movl %%eax, 4160(%0)\n"
-		     "sim_loop_lock: lock incb 200(%0)\n"
-		     "sim_loop_prefetch: prefetcht0 256(%0)\n"
-		     "sim_loop_add: add $1, %%rcx\n"
-		     "sim_loop_jump: jmp sim_loop_load\n"
-		     "sim_loop_end:\n" ::"r"(data)
-		     : "rax", "rcx", "memory", "cc");
-}
+	const time_t end = time(NULL) + LONGEST_S;
+	__u64 least = 0, others = 0, is = 0;
+	struct err err = {};
 
-#define LOAD  IBS_OP_DATA3_LD_OP
-#define STORE IBS_OP_DATA3_ST_OP
+	while (!least || is < least) {
+		struct snapshot snap;
 
-static const struct {
-	const char *at;
-	__u32 offset, width; /* IbsOpMemWidth: 1 for a byte, one more for each doubling */
-	__u64 data3;	     /* what the op does */
-	__u64 data;
-} code[] = {
-	{ sim_loop_load, 8, 4, LOAD, 0 },
-	{ sim_loop_store, 4160, 3, STORE, 0 },
-	{ sim_loop_lock, 200, 1, LOAD | STORE | IBS_OP_DATA3_LOCKED_OP, 0 },
-	{ sim_loop_prefetch, 256, 0, LOAD | IBS_OP_DATA3_SW_PF, 0 },
-	{ sim_loop_add, 0, 0, 0, 0 },
-	{ sim_loop_jump, 0, 0, 0, IBS_OP_DATA_BRN_RET },
-};
-#define CODE_N (sizeof(code) / sizeof(*code))
-#define DOES   (LOAD | STORE | IBS_OP_DATA3_LOCKED_OP | IBS_OP_DATA3_SW_PF)
-#define KNOWN  (IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID)
-
-static size_t find_code(__u64 ip)
-{
-	for (size_t i = 0; i < CODE_N; i++)
-		if (ip == (__u64)code[i].at)
-			return i;
-	fail_msg("0x%llx is not an instruction of the loop", ip);
-	return 0;
-}
-
-static pid_t start_loop(char *data)
-{
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	bind_to(0);
-	loop_forever(data);
-	_exit(1);
-}
-
-static void check_task_records(const struct got *g, const char *data, pid_t pid)
-{
-	unsigned int met[CODE_N] = {};
-	__u64 page[2] = {};
-
-	for (size_t n = 0; n < g->n; n++) {
-		const struct ibs_record *r = &g->packed[n];
-		__u64 regs[IBS_OP_REG_FIXED], at;
-		size_t i;
-
-		assert_int_equal(r->tgid, pid);
-		/* the kernel's own instructions, and what came before the loop */
-		if (r->ip < (__u64)sim_loop_load || r->ip >= (__u64)sim_loop_end)
-			continue;
-		i = find_code(r->ip);
-		met[i]++;
-		ibs_record_regs(r, regs);
-		assert_int_equal(r->data3 & DOES, code[i].data3);
-		assert_int_equal(regs[IBS_OP_DATA] & IBS_OP_DATA_BRN_RET, code[i].data);
-		if (!code[i].data3) {
-			assert_int_equal(r->addr | r->phys | r->data3, 0);
-			continue;
-		}
-		assert_int_equal(r->data3 & KNOWN, KNOWN);
-		assert_int_equal(r->data3 >> 22 & 15, code[i].width);
-		at = (__u64)data + code[i].offset;
-		assert_int_equal(r->addr, at);
-		/* a page of physical memory is that of one page */
-		assert_int_equal(r->phys & 4095, at & 4095);
-		if (!page[i == 1])
-			page[i == 1] = r->phys & ~4095ULL;
-		assert_int_equal(r->phys & ~4095ULL, page[i == 1]);
+		if (time(NULL) > end)
+			fail_msg("outcome %d: %llu samples of %llu", outcome, is, least);
+		if (least)
+			usleep(2000);
+		if (sampler_snapshot(s, &snap, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(ledger_residual(&snap.ledger), 0);
+		is = snap.ledger.outcome[outcome];
+		others = snap.ledger.outcome[other];
+		least = least ?: is + more;
+		snapshot_free(&snap);
 	}
-	for (size_t i = 0; i < CODE_N; i++)
-		assert_true(met[i] > 0);
-	assert_true(page[0] && page[1] && page[0] != page[1]);
+	return others;
 }
 
-static void test_task(void **state)
+/* An event that the program cannot end samples on: without a lease, its samples are counted as lost. */
+static void check_lease_drops(enum ibs_metric metric)
 {
-	char *data =
-		mmap(NULL, DATA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct sampler_opts opts = random_ops;
-	__u32 tgid;
-	struct snapshot snap;
-	struct got *g;
-	pid_t pid;
+	struct err err = {};
+	struct sampler *s;
+	bool lapsed = true;
+	__u64 before;
 
+	opts.metric = metric;
+	s = open_twin(&opts);
+	sampler_renew_lease(s, 60, &lapsed);
+	assert_false(lapsed);
+	if (sampler_start(s, &err))
+		fail_msg("%s", err.text);
+	sample_more(s, IBS_OUTCOME_AGGREGATED, 2 * IBS_LEASE_EVERY, IBS_OUTCOME_LOST_LEASE);
+	sampler_renew_lease(s, 1e-9, &lapsed);
+	assert_false(lapsed);
+	sample_more(s, IBS_OUTCOME_LOST_LEASE, 10, IBS_OUTCOME_AGGREGATED);
+	before = sample_more(s, IBS_OUTCOME_LOST_LEASE, 1, IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(sample_more(s, IBS_OUTCOME_LOST_LEASE, 400, IBS_OUTCOME_AGGREGATED),
+			 before);
+	if (!ibs_metric_of_fetch(metric))
+		for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+			assert_int_equal(s->state->cpu[0].layout[i], IBS_OUTCOME_LOST_LEASE);
+	assert_int_equal(s->state->cpu[0].lapsed, 1);
+	sampler_renew_lease(s, 60, &lapsed);
+	assert_true(lapsed);
+	sample_more(s, IBS_OUTCOME_AGGREGATED, 1, IBS_OUTCOME_LOST_LEASE);
+	before = sample_more(s, IBS_OUTCOME_AGGREGATED, 1, IBS_OUTCOME_LOST_LEASE);
+	assert_int_equal(sample_more(s, IBS_OUTCOME_AGGREGATED, 50, IBS_OUTCOME_LOST_LEASE),
+			 before);
+	/* 0: no lease */
+	sampler_renew_lease(s, 0, &lapsed);
+	assert_false(lapsed);
+	sample_more(s, IBS_OUTCOME_AGGREGATED, 2 * IBS_LEASE_EVERY, IBS_OUTCOME_LOST_LEASE);
+	sampler_renew_lease(s, 60, &lapsed);
+	assert_false(lapsed);
+	sampler_close(s);
+}
+
+static void test_lease_drops(void **state)
+{
 	(void)state;
-	assert_true(data != MAP_FAILED);
-	pid = start_loop(data);
-	tgid = pid;
-	opts.sim_ops = SAMPLER_SIM_TASKS;
-	opts.output = SAMPLER_RECORDS;
-	opts.sel.processes.pids = &tgid;
-	opts.sel.processes.n = 1;
-	g = records_of(&opts, &snap);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	check_task_records(g, data, pid);
-	snapshot_free(&snap);
-	free(g);
-	munmap(data, DATA_BYTES);
+	check_lease_drops(IBS_METRIC_DC_MISS_LAT);
+	check_lease_drops(IBS_METRIC_FETCH_LAT);
 }
 
 int main(void)
@@ -519,8 +423,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),	      cmocka_unit_test(test_fetch_counts),
 		cmocka_unit_test(test_records),	      cmocka_unit_test(test_fetch_records),
-		cmocka_unit_test(test_task),	      cmocka_unit_test(test_lease),
-		cmocka_unit_test(test_fetch_filters),
+		cmocka_unit_test(test_lease),	      cmocka_unit_test(test_lease_drops),
+		cmocka_unit_test(test_fetch_filters), cmocka_unit_test(test_copies),
 	};
 
 	if (!can_run())
