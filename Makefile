@@ -203,6 +203,9 @@ $(O)/tests/bpf/test_collector $(O)/tests/bpf/test_sources: LDLIBS += -lsystemd
 # A test of the live screen's terminal.
 $(O)/tests/unit/test_terminal: LDLIBS += -lncursesw -ltinfo
 
+# Tests of samplers that take this kernel for another one.
+$(O)/tests/bpf/test_older_kernels $(O)/tests/bpf/test_sim_stacks: LDLIBS += -Wl,--wrap=kernel_features_probe
+
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_corpus.o $(lib)
