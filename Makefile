@@ -205,6 +205,7 @@ $(O)/tests/unit/test_terminal: LDLIBS += -lncursesw -ltinfo
 
 # Tests of samplers that take this kernel for another one.
 $(O)/tests/bpf/test_older_kernels $(O)/tests/bpf/test_sim_stacks: LDLIBS += -Wl,--wrap=kernel_features_probe
+$(O)/tests/bpf/test_slabs: LDLIBS += -Wl,--wrap=kernel_symbol
 
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
