@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #include "sampler/rings.h"
+#include "sampler/sampler_private.h"
 #include "twin_child.h"
 #include "twin_model.h"
 
@@ -109,6 +111,8 @@ static void check_records(void)
 	sampler_close(s);
 }
 
+static __u32 first; /* process of the namespace below; 0: there is none yet */
+
 /* What a new child of the selected process comes to; the process itself stays selected. */
 static void check_child(bool follow, enum ibs_outcome want)
 {
@@ -123,31 +127,37 @@ static void check_child(bool follow, enum ibs_outcome want)
 	run_child(s, &c);
 	assert_int_equal(child_outcomes[0], want);
 	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	/* that of a child in this namespace was entered; none of another namespace is */
+	for (pid = 2; want == IBS_OUTCOME_FILTERED_PID && pid < 1000; pid++)
+		assert_int_equal(s->select.processes[pid], follow && pid == first);
 	close_twin(s);
 }
 
 /* Children of this namespace, and of one below it. */
 static void check_children(void)
 {
-	pid_t first;
+	pid_t pid;
 
 	check_child(false, IBS_OUTCOME_FILTERED_PID);
 	check_child(true, IBS_OUTCOME_AGGREGATED);
 	assert_int_equal(unshare(CLONE_NEWPID), 0);
-	first = fork(); /* without one that lives on, the namespace takes no others */
-	assert_true(first >= 0);
-	if (!first) {
+	pid = fork(); /* without one that lives on, the namespace takes no others */
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 		_exit(1);
 	}
+	first = pid;
 	check_child(false, IBS_OUTCOME_FILTERED_PID);
 	check_child(true, IBS_OUTCOME_FILTERED_PID);
-	kill(first, SIGKILL);
+	kill(pid, SIGKILL);
 }
 
-/* The first process of a namespace; whatever fails in it ends it with another status. */
+/* The first process of a namespace, which ends on a failed assertion instead of going on with the program. */
 static void check_all(void)
 {
+	setenv("CMOCKA_TEST_ABORT", "1", 1);
 	assert_int_equal(mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	assert_int_equal(mount("proc", "/proc", "proc", 0, NULL), 0);
 	assert_int_equal(getpid(), 1);

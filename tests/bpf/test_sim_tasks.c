@@ -69,7 +69,7 @@ static size_t find_code(__u64 ip)
 	return 0;
 }
 
-static pid_t start_loop(char *data)
+static pid_t start_in(void (*loop)(char *data), char *data)
 {
 	pid_t pid = fork();
 
@@ -78,7 +78,7 @@ static pid_t start_loop(char *data)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	bind_to(0);
-	loop_forever(data);
+	loop(data);
 	_exit(1);
 }
 
@@ -132,7 +132,7 @@ static void test_task(void **state)
 
 	(void)state;
 	assert_true(data != MAP_FAILED);
-	pid = start_loop(data);
+	pid = start_in(loop_forever, data);
 	tgid = pid;
 	opts.sim_ops = SAMPLER_SIM_TASKS;
 	opts.output = SAMPLER_RECORDS;
@@ -284,19 +284,6 @@ static const unsigned char last_code[16] = { 0x8a, 0x07, 0x90, 0x90, 0x90, 0x90,
 static void last_forever(char *data)
 {
 	((void (*)(char *))(page_end - sizeof(last_code)))(data);
-}
-
-static pid_t start_in(void (*loop)(char *data), char *data)
-{
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	bind_to(0);
-	loop(data);
-	_exit(1);
 }
 
 static void stop(pid_t pid)

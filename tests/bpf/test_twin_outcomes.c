@@ -281,12 +281,21 @@ static void test_filter_pid_follow(void **state)
 	}
 }
 
-static void *do_nothing(void *arg)
+struct new_thread {
+	struct sampler *s;
+	const regs_t *regs;
+	__u8 outcome;
+};
+
+static void *run_in_thread(void *arg)
 {
-	return arg;
+	struct new_thread *t = arg;
+
+	twin_run_regs(t->s, t->regs, 1, &t->outcome, NULL);
+	return NULL;
 }
 
-/* A thread that a selected process starts does not end its selection, nor that of threads. */
+/* A thread that a selected process starts belongs to it, and does not end its selection, nor that of threads. */
 static void test_filter_new_thread(void **state)
 {
 	struct sampler_opts opts = zen4;
@@ -296,17 +305,20 @@ static void test_filter_new_thread(void **state)
 	(void)state;
 	load_miss(regs, DRAM, 300);
 	for (int i = 0; i < 4; i++) {
-		struct sampler *s;
+		const bool by_tid = i & 1, follow = i & 2;
+		struct new_thread t = { .regs = (const regs_t *)&regs };
 		pthread_t thread;
 
-		opts.sel.processes = (struct selected_pids){ .pids = &pid, .n = !(i & 1) };
-		opts.sel.threads = (struct selected_pids){ .pids = &tid, .n = i & 1 };
-		opts.sel.follow = i & 2;
-		s = open_twin(&opts);
-		assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+		opts.sel.processes = (struct selected_pids){ .pids = &pid, .n = !by_tid };
+		opts.sel.threads = (struct selected_pids){ .pids = &tid, .n = by_tid };
+		opts.sel.follow = follow;
+		t.s = open_twin(&opts);
+		assert_int_equal(pthread_create(&thread, NULL, run_in_thread, &t), 0);
 		assert_int_equal(pthread_join(thread, NULL), 0);
-		assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
-		close_twin(s);
+		assert_int_equal(t.outcome, by_tid && !follow ? IBS_OUTCOME_FILTERED_TID
+							      : IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(run_one(t.s, regs), IBS_OUTCOME_AGGREGATED);
+		close_twin(t.s);
 	}
 }
 
