@@ -44,6 +44,35 @@ static void test_ancestors(void **state)
 	lacking.ancestor_helper = false;
 }
 
+/* What a cgroup asks for overrides what is asked of all of the hierarchy, however few levels it is below. */
+static void test_below_root(void **state)
+{
+	struct selected_cgroup sel[2] = { { .min_lat = 50 }, { .min_lat = 400 } };
+	struct sampler_opts opts = zen4;
+	char path[640];
+
+	(void)state;
+	need_cgroups();
+	make_tree();
+	sel[0].id = make_cgroup("..", path);
+	sel[1].id = make_cgroup("a", path);
+	opts.sel.cgroups = sel;
+	opts.sel.n_cgroups = 2;
+	for (int lacks = 0; lacks < 2; lacks++) {
+		struct sampler *s;
+
+		lacking.ancestor_helper = lacks;
+		s = open_twin(&opts);
+		assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_FILTERED_LAT);
+		assert_int_equal(outcome_in(s, "a/b/c", 300), IBS_OUTCOME_FILTERED_LAT);
+		assert_int_equal(outcome_in(s, "a", 400), IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(outcome_in(s, "z", 300), IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(outcome_in(s, "z", 49), IBS_OUTCOME_FILTERED_LAT);
+		close_twin(s);
+	}
+	lacking.ancestor_helper = false;
+}
+
 /* The name of a task as the key of its group. */
 static void test_names(void **state)
 {
@@ -88,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ancestors),
+		cmocka_unit_test(test_below_root),
 		cmocka_unit_test(test_names),
 	};
 

@@ -133,6 +133,21 @@ static void check_child(bool follow, enum ibs_outcome want)
 	close_twin(s);
 }
 
+/* Threads of another namespace have the number of no thread, also if the first one here is selected. */
+static void check_thread_elsewhere(void)
+{
+	struct sampler_opts opts = zen4;
+	struct child c = { .regs = (const regs_t *)&regs, .n = 1 };
+	struct sampler *s;
+	__u32 tid = 1;
+
+	opts.sel.threads = (struct selected_pids){ .pids = &tid, .n = 1 };
+	s = open_twin(&opts);
+	run_child(s, &c);
+	assert_int_equal(child_outcomes[0], IBS_OUTCOME_FILTERED_TID);
+	close_twin(s);
+}
+
 /* Children of this namespace, and of one below it. */
 static void check_children(void)
 {
@@ -151,6 +166,7 @@ static void check_children(void)
 	first = pid;
 	check_child(false, IBS_OUTCOME_FILTERED_PID);
 	check_child(true, IBS_OUTCOME_FILTERED_PID);
+	check_thread_elsewhere();
 	kill(pid, SIGKILL);
 }
 

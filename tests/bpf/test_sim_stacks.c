@@ -368,7 +368,7 @@ static void test_many_chains(void **state)
 		await(s, 300);
 		for (size_t i = 0; i < n_got; i++) {
 			const struct ibs_record_extra *e = &got[i].extra;
-			const __s32 id = e->callers >= 0 ? e->callers : e->user;
+			const __s32 id = e->user == -1 ? e->callers : e->user;
 			__u64 addresses[IBS_STACK_MAX], *last;
 			int n;
 
@@ -380,7 +380,7 @@ static void test_many_chains(void **state)
 			assert_in_range(id, 0, SAMPLER_STACKS - 1);
 			more += id >= IBS_STACKS;
 			n = sampler_stack(s, id, addresses);
-			assert_int_equal(n, e->callers >= 0 ? 2 : 3);
+			assert_int_equal(n, e->user == -1 ? 2 : 3);
 			last = &addresses[n - 1];
 			assert_int_equal(*last, CALLER2);
 			assert_true(last[-1] >= before);
@@ -492,7 +492,8 @@ static void test_32_bits(void **state)
 
 /* A stack with so many bytes up to its end, of which a copy has room for COPY_BYTES. */
 static const struct {
-	__u32 left, bytes, flags;
+	__s32 left; /* below 0: it begins behind the end */
+	__u32 bytes, flags;
 } copied[] = {
 	{ 700, 700, IBS_COPY_REGS },
 	{ COPY_BYTES, COPY_BYTES, IBS_COPY_REGS | IBS_COPY_CUT },
@@ -501,9 +502,10 @@ static const struct {
 	{ 8, 8, IBS_COPY_REGS },
 	{ COPY_BYTES - 8, COPY_BYTES - 8, IBS_COPY_REGS },
 	{ 0, 0, IBS_COPY_REGS },
+	{ -8, 0, IBS_COPY_REGS },
 };
 
-static void check_copy(const struct record *r, __u32 left, __u32 bytes, __u32 flags,
+static void check_copy(const struct record *r, __s32 left, __u32 bytes, __u32 flags,
 		       const void *begin, const void *end)
 {
 	const __u64 *regs = r->copy.regs;

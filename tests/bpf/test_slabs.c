@@ -194,6 +194,37 @@ static void test_known_object(void **state)
 	slab_types_close(&types);
 }
 
+/* A place of a ring that had a slab is used again for a sample without one. */
+static void test_place_again(void **state)
+{
+	const __u64 valid = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID, task = own_task();
+	static __u64 regs[64][IBS_OP_REG_FIXED];
+	struct sampler_opts opts = with_slabs;
+	struct sampler *s = NULL;
+	struct err err = {};
+
+	(void)state;
+	opts.ring_bytes = SAMPLER_RING_MIN;
+	if (sampler_open(&opts, &s, &err))
+		fail_msg("%s", err.text);
+	for (int round = 0; round < 20; round++) {
+		static struct got g;
+
+		g.n = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(regs); i++) {
+			regs[i][IBS_OP_DATA3] = valid;
+			regs[i][IBS_DC_LINADDR] = round & 1 ? (__u64)&opts : task;
+		}
+		if (twin_run_regs(s, (const void *)regs, ARRAY_SIZE(regs), NULL, &err) ||
+		    rings_drain(sampler_rings(s), UINT64_MAX, collect, &g, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(g.n, ARRAY_SIZE(regs));
+		for (size_t i = 0; i < g.n; i++)
+			assert_int_equal(!g.slab[i], round & 1);
+	}
+	sampler_close(s);
+}
+
 /* --- what the list says --- */
 
 /* A number that the kernel tells of a cache; -1: none. */
@@ -472,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_known_object), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_any_address),  cmocka_unit_test(test_list),
 		cmocka_unit_test(test_objects),	     cmocka_unit_test(test_bases),
+		cmocka_unit_test(test_place_again),
 	};
 	struct sampler *s = NULL;
 	struct err err = {};
