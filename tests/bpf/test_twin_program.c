@@ -43,6 +43,25 @@ static void test_loop(void **state)
 	sampler_close(s);
 }
 
+/* The empty loop fills in outcomes as the others do. */
+static void test_floor(void **state)
+{
+	struct sampler *s = open_twin(&zen4);
+	struct ibs_twin_area *area = sampler_twin_area(s);
+	struct ibs_twin_ctx ctx = twin_still;
+	struct err err = {};
+
+	(void)state;
+	memset(area->outcome, IBS_OUTCOME_N, sizeof(area->outcome));
+	ctx.mode = IBS_TWIN_FLOOR;
+	ctx.repeat = 4;
+	ctx.tell = 1;
+	assert_int_equal(twin_run_prog(s, &ctx, &err), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(area->outcome[i], i < 4 ? IBS_OUTCOME_AGGREGATED : IBS_OUTCOME_N);
+	close_twin(s);
+}
+
 static int count_bpf_mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -92,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_no_leak),
 	};
 
