@@ -205,7 +205,6 @@ __noinline int sim_step(struct bpf_perf_event_data *ctx)
 	if (!op)
 		return 1;
 	__builtin_memset(&op->insn, 0, sizeof(op->insn));
-	__builtin_memset(&op->access, 0, sizeof(op->access));
 	if (code == 0x23 || /* 32-bit code */
 	    !sim_read_code(&op->insn.rest, op->ip, code & 3))
 		return 1;
