@@ -150,6 +150,41 @@ static void test_raw_moves(void **state)
 	check_move((struct twin_raw){ .move_raw = 128, .move_bytes = 256 }, true);
 }
 
+/* Each CPU remembers a place of its own. */
+static void test_raw_cpus(void **state)
+{
+	struct sampler *s;
+	__u8 raw[IBS_TWIN_RAW_MAX];
+	struct twin_raw here = { .raw = raw }, there;
+	cpu_set_t before;
+	regs_t regs;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	if (!CPU_ISSET(0, &before) || !CPU_ISSET(1, &before)) {
+		print_message("skipped: needs CPUs 0 and 1\n");
+		skip();
+	}
+	s = open_twin(&zen4);
+	load_miss(regs, L3, 60);
+	here.bytes = to_raw(regs, raw);
+	there = here;
+	there.move_raw = 128;
+	there.move_bytes = 256;
+	bind_to(0);
+	assert_int_equal(run_raw(s, &here), IBS_OUTCOME_AGGREGATED);
+	bind_to(1);
+	assert_int_equal(run_raw(s, &there), IBS_OUTCOME_AGGREGATED);
+	bind_to(0);
+	here.fault = IBS_TWIN_LEFT_OVERS;
+	assert_int_equal(run_raw(s, &here), IBS_OUTCOME_AGGREGATED);
+	bind_to(1);
+	there.fault = IBS_TWIN_LEFT_OVERS;
+	assert_int_equal(run_raw(s, &there), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	close_twin(s);
+}
+
 /* Raw records and registers, the two ways in, come to the same. */
 static void test_raw_is_regs(void **state)
 {
@@ -625,14 +660,15 @@ static void test_all_outcomes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_raw_sizes),	  cmocka_unit_test(test_raw_faults),
-		cmocka_unit_test(test_raw_moves),	  cmocka_unit_test(test_raw_is_regs),
-		cmocka_unit_test(test_filter_pid),	  cmocka_unit_test(test_filter_op_src),
-		cmocka_unit_test(test_filter_pid_follow), cmocka_unit_test(test_filter_tid),
-		cmocka_unit_test(test_filter_expr),	  cmocka_unit_test(test_filter_reasons),
-		cmocka_unit_test(test_filter_expr_raw),	  cmocka_unit_test(test_filter_comm),
-		cmocka_unit_test(test_filter_lat),	  cmocka_unit_test(test_filter_cgroup),
-		cmocka_unit_test(test_filter_new_thread), cmocka_unit_test(test_all_outcomes),
+		cmocka_unit_test(test_raw_cpus),       cmocka_unit_test(test_raw_sizes),
+		cmocka_unit_test(test_raw_faults),     cmocka_unit_test(test_raw_moves),
+		cmocka_unit_test(test_raw_is_regs),    cmocka_unit_test(test_filter_pid),
+		cmocka_unit_test(test_filter_op_src),  cmocka_unit_test(test_filter_pid_follow),
+		cmocka_unit_test(test_filter_tid),     cmocka_unit_test(test_filter_expr),
+		cmocka_unit_test(test_filter_reasons), cmocka_unit_test(test_filter_expr_raw),
+		cmocka_unit_test(test_filter_comm),    cmocka_unit_test(test_filter_lat),
+		cmocka_unit_test(test_filter_cgroup),  cmocka_unit_test(test_filter_new_thread),
+		cmocka_unit_test(test_all_outcomes),
 	};
 
 	if (!can_run())
