@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Names and locks of the cgroups of commands, on plain directories, and signals of a command without a cgroup. */
+/* Names and locks of the cgroups of commands, on plain directories, and commands without a cgroup. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -203,12 +203,208 @@ static void test_signals(void **state)
 	assert_int_equal(open_files(), files);
 }
 
+/* A command that cannot be run: its error, and the status that a shell would give it. */
+static void cannot_run(const char *file, int code, int status, const char *want)
+{
+	char *argv[] = { (char *)file, NULL };
+	const struct command_opts opts = { .argv = argv, .cgroup = COMMAND_CGROUP_NONE };
+	struct command *c = NULL;
+	struct err err = { "" };
+	int got = 0;
+
+	assert_int_equal(command_prepare(&opts, &c, &err), 0);
+	assert_int_equal(command_start(c, &err), code);
+	assert_string_equal(err.text, want);
+	assert_true(command_ended(c));
+	assert_int_equal(command_wait(c, &got), 0);
+	assert_int_equal(got, status << 8);
+	command_close(c);
+}
+
+static void test_cannot_run(void **state)
+{
+	const int files = open_files();
+	char *empty[] = { (char *)"", NULL }, *none[] = { NULL };
+	struct command_opts opts = { .argv = empty };
+	struct command *c = NULL;
+	struct err err = { "" };
+	char path[128], want[300];
+
+	(void)state;
+	cannot_run("no-such-command-in-the-path", -ENOENT, 127,
+		   "no-such-command-in-the-path: command not found");
+	cannot_run("/nowhere/at/all", -ENOENT, 127,
+		   "cannot run /nowhere/at/all: No such file or directory");
+	cannot_run("/tmp", -EACCES, 126, "cannot run /tmp: Permission denied");
+	put_file("/script", "#!/nowhere/at/all\n");
+	snprintf(path, sizeof(path), "%s/script", root);
+	assert_int_equal(chmod(path, 0755), 0);
+	snprintf(want, sizeof(want),
+		 "cannot run %s: its interpreter (#! line, or the loader of its architecture) does "
+		 "not exist",
+		 path);
+	cannot_run(path, -ENOENT, 127, want);
+	assert_int_equal(command_prepare(&opts, &c, &err), -EINVAL);
+	assert_string_equal(err.text, "no command given");
+	opts.argv = none;
+	assert_int_equal(command_prepare(&opts, &c, &err), -EINVAL);
+	opts.argv = NULL;
+	assert_int_equal(command_prepare(&opts, &c, &err), -EINVAL);
+	assert_null(c);
+	assert_int_equal(open_files(), files);
+}
+
+/* It waits before exec, does not outlive us unless it was started, and is started once. */
+static void test_start(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"read x; exit 3", NULL };
+	const struct command_opts opts = { .argv = argv, .cgroup = COMMAND_CGROUP_NONE };
+	const int files = open_files(), in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	struct pollfd fd = { .events = POLLIN };
+	struct command *c = NULL;
+	struct err err = { "" };
+	int p[2], status = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(command_prepare(&opts, &c, &err), 0);
+	pid = command_pid(c);
+	assert_int_equal(kill(pid, 0), 0);
+	assert_false(command_ended(c));
+	/* it has not begun, so there is nothing to pass a signal on to */
+	command_pass_on(c, SIGKILL, false);
+	assert_false(command_ended(c));
+	command_close(c);
+	assert_int_equal(kill(pid, 0), -1);
+	assert_int_equal(errno, ESRCH);
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	assert_int_equal(dup2(p[0], 0), 0);
+	close(p[0]);
+	assert_int_equal(command_prepare(&opts, &c, &err), 0);
+	assert_int_equal(command_start(c, &err), 0);
+	assert_int_equal(command_start(c, &err), -EALREADY);
+	assert_string_equal(err.text, "sh: already started");
+	fd.fd = command_pidfd(c);
+	assert_true(fd.fd >= 0);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_false(command_ended(c));
+	close(p[1]);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	assert_true(command_ended(c));
+	assert_int_equal(command_wait(c, NULL), 0);
+	assert_int_equal(command_wait(c, &status), 0);
+	assert_int_equal(status, 3 << 8);
+	assert_true(command_ended(c));
+	command_close(c);
+	if (in >= 0) {
+		assert_int_equal(dup2(in, 0), 0);
+		close(in);
+	}
+	assert_int_equal(open_files(), files);
+}
+
+/* Signals in a row of /proc/PID/status. */
+static unsigned long long signals_in(const char *file, const char *row)
+{
+	char path[128], line[256];
+	unsigned long long found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, file);
+	f = fopen(*file == '/' ? file : path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, row, strlen(row)))
+			found = strtoull(line + strlen(row), NULL, 16);
+	fclose(f);
+	return found;
+}
+
+#define BIT(sig) (1ULL << ((sig)-1))
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Without others, no signal is blocked, SIGPIPE has its default, and what we ignore is ignored; nothing has a handler. */
+static void test_inherited(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exec cat /proc/self/status >$0/s",
+			 root, NULL };
+	char *envp[] = { (char *)"A=1 2", NULL };
+	struct command_opts opts = { .argv = argv, .cgroup = COMMAND_CGROUP_NONE };
+	struct command_signals before;
+	unsigned long long ignored;
+	sigset_t set, old, now;
+	struct err err = { "" };
+
+	(void)state;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_SETMASK, &set, &old);
+	signal(SIGHUP, SIG_IGN);
+	command_signals_get(&before);
+	assert_int_equal(sigismember(&before.mask, SIGUSR2), 1);
+	assert_int_equal(sigismember(&before.mask, SIGINT), 0);
+	assert_int_equal(sigismember(&before.ignored, SIGHUP), 1);
+	assert_int_equal(sigismember(&before.ignored, SIGUSR1), 0);
+	ignored = signals_in("/proc/self/status", "SigIgn:\t") & ~BIT(SIGPIPE);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGTERM, on_signal);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	for (int with = 0; with < 2; with++) {
+		struct command *c = NULL;
+		int status = -1;
+
+		opts.signals = with ? &before : NULL;
+		assert_int_equal(command_prepare(&opts, &c, &err), 0);
+		assert_int_equal(command_start(c, &err), 0);
+		assert_int_equal(command_wait(c, &status), 0);
+		assert_int_equal(status, 0);
+		command_close(c);
+		assert_int_equal(signals_in("s", "SigBlk:\t"), with ? BIT(SIGUSR2) : 0);
+		assert_int_equal(signals_in("s", "SigIgn:\t") & ~BIT(SIGPIPE),
+				 ignored | (with ? 0 : BIT(SIGUSR1)));
+		assert_int_equal(signals_in("s", "SigCgt:\t"), 0);
+		if (!with)
+			assert_int_equal(signals_in("s", "SigIgn:\t") & BIT(SIGPIPE), 0);
+	}
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	for (int sig = 1; sig < 32; sig++)
+		assert_int_equal(sigismember(&now, sig), sig == SIGINT || sig == SIGUSR2);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	/* our environment, or another one */
+	setenv("B", "3", 1);
+	for (int with = 0; with < 2; with++) {
+		struct command *c = NULL;
+		int status = -1;
+
+		opts.envp = with ? envp : NULL;
+		argv[2] = (char *)(with ? "[ \"$A,$B\" = '1 2,' ]" : "[ \"$A,$B\" = ,3 ]");
+		assert_int_equal(command_prepare(&opts, &c, &err), 0);
+		assert_int_equal(command_start(c, &err), 0);
+		assert_int_equal(command_wait(c, &status), 0);
+		assert_int_equal(status, 0);
+		command_close(c);
+	}
+	unsetenv("B");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_make), T(test_names), T(test_no_cgroups), T(test_signals), T(test_busy),
+		T(test_make), T(test_names),	  T(test_no_cgroups), T(test_signals),
+		T(test_busy), T(test_cannot_run), T(test_start),      T(test_inherited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
