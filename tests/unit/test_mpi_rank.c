@@ -76,6 +76,90 @@ static void test_bad(void **state)
 			 -EINVAL);
 }
 
+#define MPICH(rank, ranks, local, locals) \
+	"PMI_RANK=" rank, "PMI_SIZE=" ranks, "MPI_LOCALRANKID=" local, "MPI_LOCALNRANKS=" locals
+
+static void refused(char *const *env, const char *want)
+{
+	struct mpi_rank r;
+	struct err err = {};
+
+	assert_int_equal(mpi_rank_find(env, &r, &err), -EINVAL);
+	assert_string_equal(err.text, want);
+}
+
+/* A rank is below the number of ranks, on the node and in the job; no node has more than the job. */
+static void test_limits(void **state)
+{
+	(void)state;
+	check(found(ENV(MPICH("7", "8", "3", "4"))), "MPICH", 7, 8, 3, 4, "");
+	check(found(ENV(MPICH("7", "8", "7", "8"))), "MPICH", 7, 8, 7, 8, "");
+	refused(ENV(MPICH("8", "8", "3", "4")),
+		"rank 8 of 8, and 3 of 4 on this node, as MPICH says in the environment, is "
+		"invalid: a rank must be below the number of ranks");
+	refused(ENV(MPICH("7", "8", "4", "4")),
+		"rank 7 of 8, and 4 of 4 on this node, as MPICH says in the environment, is "
+		"invalid: a rank must be below the number of ranks");
+	refused(ENV(MPICH("0", "3", "0", "4")),
+		"rank 0 of 3, and 0 of 4 on this node, as MPICH says in the environment, is "
+		"invalid: a rank must be below the number of ranks");
+	check(found(ENV(MPICH("2147483646", "2147483647", "0", "1"))), "MPICH", 2147483646,
+	      2147483647, 0, 1, "");
+	refused(ENV(MPICH("0", "2147483648", "0", "1")),
+		"PMI_SIZE: 2147483648 is out of range: must be from 0 to 2147483647");
+}
+
+/* All four variables of a launcher are needed, by their whole names. */
+static void test_variables(void **state)
+{
+	char *all[] = { MPICH("1", "4", "1", "2"), NULL };
+	struct mpi_rank r;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char *was = all[i];
+
+		all[i] = (char *)"PMI_RAN=1";
+		assert_int_equal(mpi_rank_find(all, &r, NULL), -ENOENT);
+		all[i] = (char *)"PMI_RANKS=1";
+		assert_int_equal(mpi_rank_find(all, &r, NULL), -ENOENT);
+		all[i] = was;
+	}
+	check(found(all), "MPICH", 1, 4, 1, 2, "");
+}
+
+/* The socket to the launcher, if it says which one. */
+static void test_launcher_fd(void **state)
+{
+	(void)state;
+	assert_int_equal(found(ENV(MPICH("1", "4", "1", "2"))).launcher_fd, -1);
+	assert_int_equal(found(ENV("PMI_FD=6", MPICH("1", "4", "1", "2"))).launcher_fd, 6);
+	assert_int_equal(found(ENV("PMI_FD=0", MPICH("1", "4", "1", "2"))).launcher_fd, 0);
+	assert_int_equal(found(ENV("PMI_FD=six", MPICH("1", "4", "1", "2"))).launcher_fd, -1);
+}
+
+#define STEP(tasks)                                                    \
+	"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=8", "SLURM_LOCALID=1", \
+		"SLURM_STEP_TASKS_PER_NODE=" tasks
+
+/* A script that Slurm has started without a step, and without a number of its node. */
+static void test_slurm(void **state)
+{
+	(void)state;
+	check(found(ENV("SLURM_JOB_ID=77", STEP("2,3"))), "Slurm", 5, 8, 1, 2, "77");
+	check(found(ENV("SLURM_STEP_ID=2", STEP("2,3"))), "Slurm", 5, 8, 1, 2, "");
+	check(found(ENV(STEP("4(x2),3(x2),2"), "SLURM_NODEID=1")), "Slurm", 5, 8, 1, 4, "");
+	check(found(ENV(STEP("4(x2),3(x2),2"), "SLURM_NODEID=2")), "Slurm", 5, 8, 1, 3, "");
+	check(found(ENV(STEP("4(x2),3(x2),2"), "SLURM_NODEID=4")), "Slurm", 5, 8, 1, 2, "");
+	refused(ENV(STEP("4(x2),3"), "SLURM_NODEID=3"),
+		"SLURM_STEP_TASKS_PER_NODE=4(x2),3: no number of tasks for node 3");
+	refused(ENV(STEP("4(x2);3"), "SLURM_NODEID=2"),
+		"SLURM_STEP_TASKS_PER_NODE=4(x2);3: no number of tasks for node 2");
+	refused(ENV(STEP("4,3"), "SLURM_NODEID=-1"),
+		"SLURM_NODEID: invalid number '-1': must be from 0 to 2147483647, decimal (K, M, G "
+		"multiply by 1e3, 1e6, 1e9) or 0x hexadecimal");
+}
+
 static void rank(struct tasks *t, __u64 time, __u32 tgid, __u32 number, bool ended, int status)
 {
 	const struct trace_event ev = { .kind = TRACE_RANK,
@@ -127,8 +211,9 @@ static void test_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_launchers),
-		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_launchers),   cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_limits),	    cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_launcher_fd), cmocka_unit_test(test_slurm),
 		cmocka_unit_test(test_processes),
 	};
 
