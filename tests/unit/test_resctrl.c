@@ -462,6 +462,223 @@ static void test_absent(void **state)
 	assert_null(r);
 }
 
+/* A control group that several containers share, with groups in it; what is counted nowhere makes figures too low. */
+static void test_inside_named(void **state)
+{
+	size_t all, owned;
+
+	(void)state;
+	task(21, B);
+	group("c/", "10\n11\n20\n21\n");
+	group("c/mon_groups/a/", "10\n11\n");
+	group("c/mon_groups/b/", "20\n");
+	total("c/mon_groups/b/", 5, 7);
+	assert_int_equal(two_seconds("c/mon_groups/a/"), 2);
+	assert_int_equal(known(B), 0);
+	resctrl_groups(r, &all, &owned);
+	assert_int_equal(all, 4);
+	assert_int_equal(owned, 2);
+	resctrl_close(r);
+	group("c/mon_groups/b/", "20\n21\n");
+	assert_int_equal(two_seconds("c/mon_groups/a/"), 2);
+	assert_int_equal(known(B), 2);
+	resctrl_close(r);
+	/* a task of the host that no group counts is nobody's */
+	group("c/", "1\n10\n11\n20\n21\n");
+	assert_int_equal(two_seconds("c/mon_groups/a/"), 2);
+	assert_int_equal(known(B), 2);
+	resctrl_close(r);
+	/* of a group without "tasks" nothing is known; its container has all its tasks elsewhere */
+	put_dir(TOP "c/mon_groups/odd/");
+	assert_int_equal(two_seconds("c/mon_groups/a/"), 2);
+	resctrl_groups(r, &all, &owned);
+	assert_int_equal(all, 4);
+}
+
+/* Figures of all readings in which the groups were the same, here up to the second look at the tasks after the first. */
+static void test_sums(void **state)
+{
+	struct resctrl_figures f;
+	double bytes = 5e9;
+
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, bytes);
+	open_it();
+	next(false);
+	for (int i = 2; i <= 2 * COUNT; i++) {
+		bytes += i <= COUNT ? i * 1e6 : 1e6;
+		total("a/", 5, bytes);
+		next(false);
+	}
+	/* 2 + .. + 10, and ten times 1 */
+	f = of(A, 0);
+	assert_int_equal(f.of[RESCTRL_TOTAL].readings, 19);
+	assert_float_equal(f.of[RESCTRL_TOTAL].sum, 64e6, 1);
+	assert_float_equal(f.of[RESCTRL_TOTAL].peak, 10e6, 1);
+}
+
+/* Rates are per second; the L3's occupancy is not a rate. Of groups of one container both are added up. */
+static void test_measures(void **state)
+{
+	struct resctrl_figures f;
+
+	(void)state;
+	group("a/", "10\n");
+	group("b/", "11\n");
+	counter("a/", 5, "mbm_local_bytes", "1000\n");
+	counter("b/", 5, "mbm_local_bytes", "0\n");
+	counter("a/", 5, "llc_occupancy", "2097152\n");
+	counter("b/", 5, "llc_occupancy", "1048576\n");
+	open_it();
+	next(false);
+	counter("a/", 5, "mbm_local_bytes", "7000\n");
+	counter("b/", 5, "mbm_local_bytes", "40\n");
+	resctrl_read(r, now + 3, true); /* four seconds after the last one */
+	assert_true(resctrl_of(r, A, 0, &f));
+	assert_int_equal(f.of[RESCTRL_TOTAL].readings, 0);
+	assert_int_equal(f.of[RESCTRL_LOCAL].readings, 1);
+	assert_float_equal(f.of[RESCTRL_LOCAL].sum, 1510, 0.01);
+	assert_int_equal(f.of[RESCTRL_OCCUPANCY].readings, 2);
+	assert_float_equal(f.of[RESCTRL_OCCUPANCY].peak, (double)(3 << 20), 0);
+	assert_float_equal(f.of[RESCTRL_OCCUPANCY].sum, (double)(6 << 20), 0);
+}
+
+/* Half a second is enough, less is not; ten terabytes per second are not believed. */
+static void test_bounds(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n");
+	total("a/", 5, 0);
+	open_it();
+	next(false);
+	total("a/", 5, 4e6);
+	resctrl_read(r, now - 0.5, false);
+	total("a/", 5, 8e6);
+	resctrl_read(r, now - 0.0625, false);
+	total("a/", 5, 8e6 + 5e12);
+	resctrl_read(r, now, false);
+	total("a/", 5, 8e6 + 5e12 + 9.9e12);
+	resctrl_read(r, now + 1, true);
+	/* of the two readings within half a second one was made, and the next one has the bytes of both */
+	assert_int_equal(known(A), 2);
+	assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].sum, 8e6 + 9.9e12, 1e3);
+}
+
+static void test_figures_as_text(void **state)
+{
+	struct resctrl_figures f = {};
+	char text[128] = "x";
+
+	(void)state;
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "");
+	f.of[RESCTRL_LOCAL].readings = 1;
+	f.of[RESCTRL_LOCAL].peak = 1e9;
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "");
+	f.of[RESCTRL_OCCUPANCY].readings = 1;
+	f.of[RESCTRL_OCCUPANCY].peak = 1.5 * 1048576;
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "1.5 MiB of the L3");
+	f.of[RESCTRL_TOTAL].readings = 1;
+	f.of[RESCTRL_TOTAL].peak = 2.5e9;
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "2.5 GB/s of memory traffic, 1.5 MiB of the L3");
+	f.of[RESCTRL_OCCUPANCY].readings = 0;
+	resctrl_text(&f, text, sizeof(text));
+	assert_string_equal(text, "2.5 GB/s of memory traffic");
+}
+
+/* Tasks that end while they are read are nobody's; one that cannot be read may be anybody's. */
+static void test_tasks(void **state)
+{
+	(void)state;
+	put_dir("/proc/12/");
+	put("0::/docker-" B REST ".scope (deleted)\n", "/proc/13/cgroup");
+	group("a/", "10\n11\n12\n13\n");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	group("a/", "10\n11\n14\n");
+	put("", "/proc/14");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	group("a/", "10\n11\n15\n");
+	put("1:cpu:/docker-" A REST ".scope\n", "/proc/15/cgroup");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	/* numbers of tasks */
+	task(9, A);
+	task(2147483647, A);
+	group("a/", "9\n10\n11\n2147483647\n");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	group("b/", "2147483648\n");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	group("b/", "01\n");
+	assert_int_equal(two_seconds("a/"), 0);
+	resctrl_close(r);
+	group("b/", "");
+	assert_int_equal(two_seconds("a/"), 2);
+}
+
+static void test_pod(void **state)
+{
+	static const char pod[] = "/kubepods.slice/"
+				  "kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice/";
+	struct resctrl_figures f;
+	char text[300];
+
+	(void)state;
+	snprintf(text, sizeof(text), "0::%scri-containerd-" A REST ".scope\n", pod);
+	put(text, "/proc/30/cgroup");
+	group("p/", "30\n");
+	two_seconds("p/");
+	assert_true(resctrl_of(r, "01234567-89ab-cdef-0123-456789abcdef/" A, 0, &f));
+	assert_int_equal(f.of[RESCTRL_TOTAL].readings, 2);
+	assert_false(resctrl_of(r, A, 0, &f));
+}
+
+/* The CPUs of a group count other tasks, too; without the file nobody knows whether it has any. */
+static void test_cpus(void **state)
+{
+	char path[128];
+
+	(void)state;
+	group("a/", "10\n11\n");
+	put("", TOP "a/cpus_list");
+	assert_int_equal(two_seconds("a/"), 2);
+	resctrl_close(r);
+	snprintf(path, sizeof(path), "%s" TOP "a/cpus_list", root);
+	assert_return_code(unlink(path), 0);
+	assert_int_equal(two_seconds("a/"), 0);
+}
+
+/* Names of domains have up to ten digits. */
+static void test_domains(void **state)
+{
+	(void)state;
+	group("a/", "10\n11\n");
+	put("1\n", TOP "a/mon_data/mon_L3_0000000005/llc_occupancy");
+	open_it();
+	next(false);
+	next(true);
+	assert_int_equal(of(A, 0).of[RESCTRL_OCCUPANCY].readings, 2);
+	resctrl_close(r);
+	group("b/", "20\n");
+	put("1\n", TOP "b/mon_data/mon_L3_00000000005/llc_occupancy");
+	put("1\n", TOP "b/mon_data/mon_L3_8/llc_occupancy");
+	put("1\n", TOP "b/mon_data/mon_L3_9/llc_occupancy");
+	put("1\n", TOP "b/mon_data/mon_L3_5x/llc_occupancy");
+	put("1\n", TOP "b/mon_data/MON_L3_5/llc_occupancy");
+	open_it();
+	next(false);
+	next(true);
+	assert_int_equal(of(B, 0).of[RESCTRL_OCCUPANCY].readings, 0);
+	assert_int_equal(of(B, 1).of[RESCTRL_OCCUPANCY].readings, 2);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, clean_up)
 
 int main(void)
@@ -482,6 +699,15 @@ int main(void)
 		TEST(test_no_text),
 		TEST(test_without_stdin),
 		TEST(test_absent),
+		TEST(test_inside_named),
+		TEST(test_sums),
+		TEST(test_measures),
+		TEST(test_bounds),
+		TEST(test_figures_as_text),
+		TEST(test_tasks),
+		TEST(test_pod),
+		TEST(test_cpus),
+		TEST(test_domains),
 	};
 
 	return cmocka_run_group_tests_name("resctrl", tests, NULL, NULL);
