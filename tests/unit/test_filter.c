@@ -524,6 +524,326 @@ static void test_empty_filter(void **state)
 	assert_true(ibs_filter_eval(&none, &s));
 }
 
+/* The whole message about an expression of one event. */
+static void refuses(bool fetch, const char *text, int code, const char *want)
+{
+	const struct filter_part part = { .text = text,
+					  .outcome = IBS_OUTCOME_FILTERED_EXPR,
+					  .fetch = fetch };
+	struct err e = {};
+	struct filter f;
+
+	assert_int_equal(filter_compile(&part, 1, &f, &e), code);
+	assert_string_equal(e.text, want);
+	/* nothing is left to be freed */
+	assert_null(f.text);
+	assert_int_equal(f.n_parts, 0);
+}
+
+static void accepts_fetch(const char *text, const char *want)
+{
+	const struct filter_part part = { .text = text,
+					  .outcome = IBS_OUTCOME_FILTERED_EXPR,
+					  .fetch = true };
+	struct err e = {};
+	struct filter f;
+
+	if (filter_compile(&part, 1, &f, &e))
+		fail_msg("'%s': %s", text, e.text);
+	assert_string_equal(f.text, want);
+	filter_free(&f);
+}
+
+/* ibs_fetch has its own terms, and those of tasks. */
+static void test_fetch(void **state)
+{
+	(void)state;
+	accepts_fetch("lat > 5", "fetch_lat > 5");
+	accepts_fetch("FETCH == L3_miss && itlb != walk-4k", "fetch == l3-miss && itlb != walk-4k");
+	accepts_fetch("code_pgsz == 2M, tlb_refill_lat > 1k",
+		      "page_size == 2m && itlb_refill_lat > 1000");
+	accepts_fetch("oc_miss, !ic_miss", "oc_miss == 1 && ic_miss != 1");
+	accepts_fetch(
+		"pid == 1, tid == 2, uid == 3, gid == 4, cpu == 5, cgroup == /a",
+		"pid == 1 && tid == 2 && uid == 3 && gid == 4 && cpu == 5 && cgroup == \"/a\"");
+	refuses(true, "", -EINVAL,
+		"column 1: expected a term such as fetch_lat, but the filter ends here");
+	refuses(false, "", -EINVAL,
+		"column 1: expected a term such as dc_miss_lat, but the filter ends here");
+	refuses(true, "dc_miss_lat > 3", -EINVAL,
+		"column 1: 'dc_miss_lat' is a term of ibs_op, but the event is ibs_fetch; "
+		"`ibscope help filter` lists the terms of each");
+	refuses(true, "op == load", -EINVAL,
+		"column 1: 'op' is a term of ibs_op, but the event is ibs_fetch; "
+		"`ibscope help filter` lists the terms of each");
+	refuses(true, "phys_addr > 0 && mem_op == load", -EINVAL,
+		"column 18: 'mem_op' is a term of ibs_op, but the event is ibs_fetch; "
+		"`ibscope help filter` lists the terms of each");
+	refuses(false, "fetch_lat > 3", -EINVAL,
+		"column 1: 'fetch_lat' is a term of ibs_fetch, but the event is ibs_op; "
+		"`ibscope help filter` lists the terms of each");
+	refuses(true, "pid == 1 && fetch < l2", -EINVAL,
+		"column 19: fetch can only be compared with == and !=");
+	refuses(true, "itlb & l2", -EINVAL, "column 6: itlb can only be compared with == and !=");
+	refuses(true, "fetch_la == 1", -EINVAL,
+		"column 1: unknown term 'fetch_la'; similar terms are fetch_lat");
+	/* up to the first flag */
+	refuses(true, "qqqqqq == 1", -EINVAL,
+		"column 1: unknown term 'qqqqqq'; terms are pid, tid, uid, gid, cpu, cgroup, "
+		"fetch_lat, itlb_refill_lat, fetch, itlb, page_size, ip and more");
+	refuses(false, "qqqqqq == 1", -EINVAL,
+		"column 1: unknown term 'qqqqqq'; terms are dc_miss_lat, ins_lat, tlb_refill_lat, "
+		"tag_to_ret, comp_to_ret, mem_op, mem_lvl, mem_remote, mem_hops, mem_snoop, "
+		"mem_lock, mem_dtlb, page_size, ip and more");
+}
+
+/* Similar terms are the one with the nearest spelling, and those that contain three letters or more. */
+static void test_similar(void **state)
+{
+	(void)state;
+	refuses(false, "tlb == 3", -EINVAL,
+		"column 1: unknown term 'tlb'; similar terms are tlb_refill_lat, mem_dtlb, "
+		"l1tlb_miss, l2tlb_miss");
+	refuses(false, "MIS", -EINVAL,
+		"column 1: unknown term 'MIS'; similar terms are dc_miss_lat, dc_miss, l2_miss, "
+		"l1tlb_miss, l2tlb_miss, misaligned, brn_misp");
+	refuses(false, "dc-miss-", -EINVAL,
+		"column 1: unknown term 'dc-miss-'; similar terms are dc_miss_lat");
+	refuses(false, "ld == 3", -EINVAL,
+		"column 1: unknown term 'ld'; terms are dc_miss_lat, ins_lat, tlb_refill_lat, "
+		"tag_to_ret, comp_to_ret, mem_op, mem_lvl, mem_remote, mem_hops, mem_snoop, "
+		"mem_lock, mem_dtlb, page_size, ip and more");
+}
+
+/* perf's terms that IBS lacks have a reason each. */
+static void test_lacking(void **state)
+{
+	static const struct {
+		const char *name, *why;
+	} rows[] = {
+		{ "weight3", "the kernel does not fill it for IBS; comp_to_ret is the time from "
+			     "completion to retirement" },
+		{ "p-stage-cyc", "the kernel does not fill it for IBS; comp_to_ret is the time "
+				 "from completion to retirement" },
+		{ "Retire_Lat", "the kernel does not fill it for IBS; comp_to_ret is the time "
+				"from completion to retirement" },
+		{ "code_pgsz", "ibs_op does not report the page size of code, ibs_fetch does; "
+			       "page_size is that of data" },
+		{ "period", "all samples of an event have the same; set it with -c" },
+		{ "mem_blk", "IBS does not report what blocked an access" },
+		{ "txn", "AMD has no transactions" },
+		{ "time", "a sample gets its time only after it is filtered" },
+		{ "id", "a filter applies to one event" },
+	};
+	char text[64], want[300];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(text, sizeof(text), "pid == 1 && %s > 3", rows[i].name);
+		snprintf(want, sizeof(want), "column 13: '%s' cannot be tested: %s", rows[i].name,
+			 rows[i].why);
+		refuses(false, text, -EINVAL, want);
+	}
+}
+
+static void test_bad_values(void **state)
+{
+	(void)state;
+	/* names of what is absent */
+	refuses(false, "data_src == unknown", -EINVAL,
+		"column 13: 'unknown' means that there is no source, and an absent field never "
+		"matches");
+	refuses(false, "data_src == NONE", -EINVAL,
+		"column 13: 'NONE' means that there is no source, and an absent field never "
+		"matches");
+	refuses(true, "fetch == unknown", -EINVAL,
+		"column 10: 'unknown' means that there is no fetch, and an absent field never "
+		"matches");
+	refuses(true, "itlb == none", -EINVAL,
+		"column 9: invalid value 'none': itlb is one of l1, l2, walk-4k, walk-16k, "
+		"walk-2m, walk-1g, walk");
+	refuses(false, "op == unknown", -EINVAL,
+		"column 7: invalid value 'unknown': op is one of load, store, locked, prefetch, "
+		"branch, other");
+	refuses(false, "mem_lvl == unknown", -EINVAL,
+		"column 12: invalid value 'unknown': mem_lvl is one of l1, l2, l3, any_cache, ram, "
+		"pmem, cxl, io, unc, lfb, mab");
+	refuses(false, "pid == unknown", -EINVAL,
+		"column 8: invalid value 'unknown': pid is a number");
+	/* names only where there is no order, else also numbers */
+	refuses(false, "op == 1", -EINVAL,
+		"column 7: invalid value '1': op is one of load, store, locked, prefetch, branch, "
+		"other");
+	refuses(false, "pid == a", -EINVAL, "column 8: invalid value 'a': pid is a number");
+	refuses(false, "pid == _", -EINVAL, "column 8: invalid value '_': pid is a number");
+	check_text("mem_lvl == 0", "mem_lvl == 0");
+	check_text("mem_lvl == 15", "mem_lvl == 15");
+	check_text("pid == 9", "pid == 9");
+	refuses(false, "mem_lvl == 16", -ERANGE, "column 12: mem_lvl must be at most 15");
+	refuses(false, "mem_lvl ==", -EINVAL,
+		"column 11: expected a number or a constant, but the filter ends here");
+	refuses(false, "pid == ,", -EINVAL, "column 8: expected a number before ','");
+	/* at most 20 characters of what follows */
+	refuses(false, "pid == 1 0123456789012345678901", -EINVAL,
+		"column 10: expected &&, || or ',' before '01234567890123456789'");
+	refuses(false, "(pid == 1 0", -EINVAL,
+		"column 11: expected &&, || or the closing ) before '0'");
+}
+
+/* A word has up to 63 characters. */
+static void test_words(void **state)
+{
+	char text[80], want[200];
+
+	(void)state;
+	memset(text, 'q', sizeof(text));
+	text[63] = 0;
+	snprintf(want, sizeof(want), "column 1: unknown term '%s'; terms are dc_miss_lat, ", text);
+	{
+		struct err e = {};
+		struct filter f;
+
+		assert_int_equal(filter_parse(text, &f, &e), -EINVAL);
+		assert_memory_equal(e.text, want, strlen(want));
+	}
+	text[63] = 'q';
+	text[64] = 0;
+	refuses(false, text, -EINVAL,
+		"column 1: expected a term such as dc_miss_lat before 'qqqqqqqqqqqqqqqqqqqq'");
+	check_text("\tpid\n==\t1\n&&\n swpf\t", "pid == 1 && swpf == 1");
+}
+
+/* Where names end, and what is in quotes. */
+static void test_names(void **state)
+{
+	static const char ends[] = " \t\n,&|()!\"'";
+	struct filter f;
+	char text[32];
+
+	(void)state;
+	check_text("cgroup == /a&&pid == 1", "cgroup == \"/a\" && pid == 1");
+	check_text("(cgroup == /a)||pid == 1", "cgroup == \"/a\" || pid == 1");
+	check_text("cgroup == ' ,&|()!\"'", "cgroup == ' ,&|()!\"'");
+	for (size_t i = 0; ends[i]; i++) {
+		struct err e = {};
+
+		snprintf(text, sizeof(text), "cgroup == /a%c/b", ends[i]);
+		assert_int_equal(filter_parse(text, &f, &e), -EINVAL);
+	}
+	refuses(false, "cgroup == ''", -EINVAL, "column 12: expected a path or a name");
+	refuses(false, "cgroup == '/a\x7f'", -EINVAL, "column 14: control character in a name");
+	check_text("cgroup == '/a b'", "cgroup == \"/a b\"");
+	check_text("cgroup == '\x80'", "cgroup == \"\x80\"");
+	refuses(false, "container = a", -EINVAL, "column 11: expected ==, != or =~ before '= a'");
+	/* the same text as a path, a pattern and a container are three */
+	assert_int_equal(filter_parse("cgroup == a || cgroup =~ a || container == a || "
+				      "container =~ a || container != a",
+				      &f, NULL),
+			 0);
+	assert_int_equal(f.n_cgroups, 4);
+	assert_int_equal(f.cgroups[0].kind, FILTER_CGROUP_PATH);
+	assert_int_equal(f.cgroups[1].kind, FILTER_CGROUP_GLOB);
+	assert_int_equal(f.cgroups[2].kind, FILTER_CONTAINER);
+	assert_int_equal(f.cgroups[3].kind, FILTER_CONTAINER_GLOB);
+	filter_free(&f);
+}
+
+static void test_part_limit(void **state)
+{
+	struct filter_part parts[FILTER_PARTS + 1];
+	struct err e = {};
+	struct filter f;
+
+	(void)state;
+	for (int i = 0; i <= FILTER_PARTS; i++)
+		parts[i] = (struct filter_part){ .option = "--option",
+						 .text = "swpf",
+						 .outcome = IBS_OUTCOME_FILTERED_EXPR };
+	assert_int_equal(filter_compile(parts, FILTER_PARTS + 1, &f, &e), -E2BIG);
+	assert_string_equal(e.text, "17 filters; the maximum is 16");
+	assert_int_equal(filter_compile(parts, FILTER_PARTS, &f, &e), 0);
+	assert_int_equal(f.n_parts, FILTER_PARTS);
+	assert_int_equal(f.prog.n, 1);
+	filter_free(&f);
+	assert_int_equal(filter_compile(parts, 0, &f, &e), 0);
+	assert_null(f.text);
+	assert_int_equal(f.prog.n, 0);
+	parts[1].text = "swpf &&";
+	assert_int_equal(filter_compile(parts, 2, &f, &e), -EINVAL);
+	assert_string_equal(e.text, "--option: column 8: expected a term such as dc_miss_lat, but "
+				    "the filter ends here");
+}
+
+static void explains(bool fetch, const char *text, const char *want)
+{
+	const struct filter_part part = { .text = text,
+					  .outcome = IBS_OUTCOME_FILTERED_EXPR,
+					  .fetch = fetch };
+	struct filter f;
+	char *said = NULL;
+	size_t size;
+	FILE *out = open_memstream(&said, &size);
+
+	assert_int_equal(filter_compile(&part, 1, &f, NULL), 0);
+	filter_explain(out, &f, 300);
+	fclose(out);
+	assert_string_equal(said, want);
+	free(said);
+	filter_free(&f);
+}
+
+static void test_explain_more(void **state)
+{
+	(void)state;
+	explains(true, "fetch_comp",
+		 "filter: fetch_comp == 1\n"
+		 "in the kernel, 1 test of 24:\n"
+		 "  1. fetch_comp == 1 ? keep : drop (filter)\n"
+		 "     reads CTL[50]\n");
+	explains(false, "!(mem_dtlb & l2_miss) || container =~ a* || cgroup != '\"' || ip == 16",
+		 "filter: !(mem_dtlb & l2_miss) || container =~ \"a*\" || cgroup != '\"' || "
+		 "ip == 0x10\n"
+		 "in the kernel, 4 tests of 24:\n"
+		 "  1. !(mem_dtlb & l2_miss) ? keep : test 2\n"
+		 "     reads DATA3[2,3]; false unless memory access, address valid\n"
+		 "  2. container =~ \"a*\" ? keep : test 3\n"
+		 "     reads current cgroup\n"
+		 "  3. cgroup != '\"' ? keep : test 4\n"
+		 "     reads current cgroup\n"
+		 "  4. ip == 0x10 ? keep : drop (filter)\n"
+		 "     reads RIP; false unless address of the op known\n");
+}
+
+static void test_terms(void **state)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	static const char *const lines[] = {
+		"\ncgroup: a path, or with =~ a pattern; current cgroup; always\n",
+		"\nop: load, store, locked, prefetch, branch, other; DATA3[0,1,15,21], DATA[37]; "
+		"always\n",
+		"\nip (rip): 0 .. 0xffffffffffffffff; RIP; address of the op known\n",
+		"\nmem_hops: hops0, hops1; DATA3[0,1,7,14,16,20,21], DATA2[0..2,4,6,7]; from "
+		"another cache or another node\n",
+		"\nmicrocode (op_microcode): 0 .. 0x1; DATA[40]; always\n"
+		"\nTerms of -e ibs_fetch//, which also has pid, tid, uid, gid, cpu and cgroup:\n"
+		"fetch_lat (lat): 0 .. 0xffff; CTL[32..47]; fetch completed, status valid\n",
+		"\nfetch_cnt: 0 .. 0xffff; CTL[16..31]; always\n",
+	};
+	static const char first[] = "dc_miss_lat (weight,weight1): 0 .. 0xffff; DATA3[32..47]; "
+				    "load that missed L1; no prefetch, not uncached\nins_lat";
+
+	(void)state;
+	filter_print_terms(out);
+	fclose(out);
+	assert_memory_equal(text, first, strlen(first));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!strstr(text, lines[i]))
+			fail_msg("'%s' is not in '%s'", lines[i], text);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,7 +852,11 @@ int main(void)
 		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_merging),
 		cmocka_unit_test(test_absent),	     cmocka_unit_test(test_random_filters),
 		cmocka_unit_test(test_garbage),	     cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_empty_filter),
+		cmocka_unit_test(test_empty_filter), cmocka_unit_test(test_fetch),
+		cmocka_unit_test(test_similar),	     cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_bad_values),   cmocka_unit_test(test_words),
+		cmocka_unit_test(test_names),	     cmocka_unit_test(test_part_limit),
+		cmocka_unit_test(test_explain_more), cmocka_unit_test(test_terms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
