@@ -333,12 +333,152 @@ static void test_all_options(void **state)
 	filter_options_free(&opts);
 }
 
+/* The parts that given options come to. */
+static void compiles_to(const struct filter_options *opts, const char *want)
+{
+	struct err e = {};
+	struct filter f;
+
+	if (filter_options_compile(opts, &f, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(f.text, want);
+	filter_free(&f);
+}
+
+static void test_numbers(void **state)
+{
+	struct filter_options opts = { .min_tlb_lat = 20 };
+	struct err e = {};
+	struct filter f;
+
+	(void)state;
+	compiles_to(&opts, "tlb_refill_lat >= 20");
+	opts.max_tlb_lat = 20;
+	compiles_to(&opts, "tlb_refill_lat >= 20 && tlb_refill_lat <= 20");
+	opts.min_tlb_lat = 0;
+	compiles_to(&opts, "tlb_refill_lat <= 20");
+	opts.min_tlb_lat = 21;
+	assert_int_equal(filter_options_compile(&opts, &f, &e), -EINVAL);
+	opts = (struct filter_options){ .user = true };
+	compiles_to(&opts, "user == 1");
+	opts = (struct filter_options){ .kernel = true };
+	compiles_to(&opts, "kernel == 1");
+	/* the terms of the other event have the same names */
+	opts.fetch = true;
+	opts.min_tlb_lat = 1;
+	compiles_to(&opts, "kernel == 1 && itlb_refill_lat >= 1");
+}
+
+/* Columns count from the beginning of the argument; long words are cut. */
+static void test_columns(void **state)
+{
+	static const struct {
+		struct given given;
+		const char *error;
+		int code;
+	} bad[] = {
+		{ { FILTER_OPTION_TLB, "l1,hit" },
+		  "--tlb: column 4: 'hit' must be one of l1, l2, walk",
+		  -EINVAL },
+		{ { FILTER_OPTION_TLB, "!l1,l" },
+		  "--tlb: column 5: 'l' must be one of l1, l2, walk",
+		  -EINVAL },
+		{ { FILTER_OPTION_RMT_NODE, "0123456789012345678901234567890123456789" },
+		  "--remote-node: column 1: '0123456789012345678901234567890123456789' must be one "
+		  "of yes, no",
+		  -EINVAL },
+		{ { FILTER_OPTION_RMT_NODE, "01234567890123456789012345678901234567890" },
+		  "--remote-node: column 1: '0123456789012345678901234567890123456789' must be one "
+		  "of yes, no",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "1,," },
+		  "--ip: column 3: expected a hexadecimal number before ','",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "1-2,5-" },
+		  "--ip: column 7: expected a hexadecimal number, but the list ends here",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "1-2,5+x" },
+		  "--ip: column 7: expected a hexadecimal number before 'x'",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "xyz0123456789012345678" },
+		  "--ip: column 1: expected a hexadecimal number before 'xyz01234567890123456'",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "1 0123456789012345678901" },
+		  "--ip: column 2: expected ',' before ' 0123456789012345678'; ranges are LO-HI "
+		  "or LO+LENGTH, in hexadecimal",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "!1,3-3" },
+		  "--ip: column 4: the range is empty: it ends before 0x3",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "3-2" },
+		  "--ip: column 1: the range is empty: it ends before 0x2",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "1,2+0" },
+		  "--ip: column 3: the range is empty: its length is 0",
+		  -EINVAL },
+		{ { FILTER_OPTION_IP, "ffff800000000000+800000000001" },
+		  "--ip: column 1: the range exceeds 64 bits",
+		  -ERANGE },
+		{ { FILTER_OPTION_IP, "1,0x00fffffffffffffffff" },
+		  "--ip: column 3: '00fffffffffffffffff' has more than 64 bits",
+		  -ERANGE },
+		{ { FILTER_OPTION_IP, "12345678901234567890123456789012345678901" },
+		  "--ip: column 1: '1234567890123456789012345678901234567890' has more than 64 "
+		  "bits",
+		  -ERANGE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct filter_options opts = {};
+		struct err e = {};
+
+		assert_int_equal(
+			filter_options_add(&opts, bad[i].given.option, bad[i].given.arg, &e),
+			bad[i].code);
+		assert_string_equal(e.text, bad[i].error);
+		/* what is refused changes nothing */
+		assert_int_equal(filter_options_add(&opts, FILTER_OPTION_TLB, "!l1", &e), 0);
+		assert_int_equal(filter_options_add(&opts, FILTER_OPTION_IP, "!1", &e), 0);
+		compiles_to(&opts, "l1tlb_miss == 1 && ip != 0x1");
+		filter_options_free(&opts);
+	}
+}
+
+/* The kernel runs 24 tests: of 12 ranges, or of ranges at an end of the address space, which need one each. */
+static void test_most_ranges(void **state)
+{
+	struct filter_options opts = {};
+	struct err e = {};
+	char text[400];
+	size_t n = 0;
+
+	(void)state;
+	for (int i = 1; i <= 12; i++)
+		n += snprintf(text + n, sizeof(text) - n, "%s%x+1", i > 1 ? "," : "", 16 * i);
+	assert_int_equal(filter_options_add(&opts, FILTER_OPTION_ADDR, text, &e), 0);
+	snprintf(text + n, sizeof(text) - n, ",f00");
+	assert_int_equal(filter_options_add(&opts, FILTER_OPTION_IP, text, &e), -E2BIG);
+	assert_string_equal(e.text, "--ip: column 61: the list needs more than the 24 tests that "
+				    "run in the kernel, two per range");
+	n = 0;
+	for (int i = 1; i <= 24; i++)
+		n += snprintf(text + n, sizeof(text) - n, "%s%s", i > 1 ? "," : "",
+			      i == 1   ? "0-8"
+			      : i == 2 ? "fffffffffffffff0+10"
+				       : "a");
+	assert_int_equal(filter_options_add(&opts, FILTER_OPTION_IP, text, &e), 0);
+	filter_options_free(&opts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_parts), cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_texts),	     cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_together),     cmocka_unit_test(test_all_options),
+		cmocka_unit_test(test_numbers),	     cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_most_ranges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
