@@ -143,6 +143,228 @@ static void test_bad_syntax(void **state)
 	}
 }
 
+/* Messages as users see them: what is wrong, where, and what would be right. */
+static void test_syntax_messages(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "cycles", "column 1: unknown event 'cycles': must be ibs_op/.../ or "
+			    "ibs_fetch/.../" },
+		{ "ibs_opibs_opibs_op/a/", "column 1: unknown event 'ibs_opibs_opibs_op': must be "
+					   "ibs_op/.../ or ibs_fetch/.../" },
+		{ "0123456789012345678901234567890123456789x",
+		  "column 1: unknown event '0123456789012345678901234567890123456789': must be "
+		  "ibs_op/.../ or ibs_fetch/.../" },
+		{ "ibs_op/freq=10,period=160/",
+		  "column 16: 'period' conflicts with an earlier period or freq; give one" },
+		{ "ibs_op/period=160,freq=10/",
+		  "column 19: 'freq' conflicts with an earlier period or freq; give one" },
+		{ "ibs_op/freq=10,freq=10/",
+		  "column 16: 'freq' conflicts with an earlier period or freq; give one" },
+		{ "ibs_op/a,b,b/", "column 12: duplicate term 'b', first at column 10" },
+		{ "ibs_op/a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/", "column 40: more than 16 terms" },
+		{ "ibs_op/,/", "column 8: expected a term such as cnt_ctl=1" },
+		{ "ibs_op/a,a_name_of_thirty_two_characters_/",
+		  "column 10: term longer than 31 characters" },
+		{ "ibs_op/a,cnt_ctl=/", "column 18: 'cnt_ctl=' needs a number, as in cnt_ctl=1" },
+		{ "ibs_op/a=000000000000000000000000000000000000000000000001/",
+		  "column 10: 'a=' needs a number, as in a=1" },
+		{ "ibs_op/cnt_ctl", "column 15: missing closing /" },
+		{ "ibs_op/cnt_ctl ldlat/", "column 15: expected ',' or '/' before ' ldlat/'" },
+		{ "ibs_op/a:01234567890123456789",
+		  "column 9: expected ',' or '/' before ':0123456789012345678'" },
+		{ "ibs_op:",
+		  "column 7: missing modifier after ':': must be u (user) or k (kernel)" },
+		{ "ibs_op//up",
+		  "column 10: invalid modifier 'p': IBS is always precise; remove it" },
+		{ "ibs_op//P", "column 9: invalid modifier 'P': IBS is always precise; remove it" },
+		{ "ibs_op//:ux0123456789012345678901",
+		  "column 11: invalid modifier 'x0123456789012345678': must be u (user) or k "
+		  "(kernel); only one event is supported" },
+	};
+	char want[400];
+	struct event_spec s;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(event_parse(rows[i].text, &s, &e) < 0);
+		snprintf(want, sizeof(want), "event '%s': %s", rows[i].text, rows[i].says);
+		assert_string_equal(e.text, want);
+	}
+	/* the longest name, and the longest number */
+	assert_int_equal(event_parse("ibs_op/a_name_of_thirty_one_characters_="
+				     "00000000000000000000000000000000000000000000007/",
+				     &s, &e),
+			 -EINVAL);
+	assert_int_equal(event_parse("ibs_op/a_name_of_thirty_one_characters="
+				     "00000000000000000000000000000000000000000000007/",
+				     &s, &e),
+			 0);
+	assert_int_equal(event_term(&s, "a_name_of_thirty_one_characters"), 7);
+}
+
+static struct event_spec spec_of(const char *text)
+{
+	struct event_spec s;
+	struct err e;
+
+	if (event_parse(text, &s, &e))
+		fail_msg("%s", e.text);
+	return s;
+}
+
+/* Both modifiers are the same as none. */
+static void test_modifiers(void **state)
+{
+	struct event_spec s = spec_of("ibs_op//u");
+
+	(void)state;
+	assert_true(s.user && !s.kernel);
+	s = spec_of("ibs_op//:ku");
+	assert_true(!s.user && !s.kernel);
+	s = spec_of("ibs_op:k");
+	assert_true(!s.user && s.kernel);
+	assert_false(event_of_fetch(&s));
+	s = spec_of("ibs_fetch");
+	assert_true(!s.user && !s.kernel);
+	assert_true(event_of_fetch(&s));
+}
+
+/* What drops samples before a program sees them. */
+static void test_filters(void **state)
+{
+	static const struct {
+		const char *text;
+		enum event_filter filter;
+	} rows[] = {
+		{ "ibs_op//", EVENT_FILTER_NONE },
+		{ "ibs_op/cnt_ctl/", EVENT_FILTER_NONE },
+		{ "ibs_op/ldlat=0/", EVENT_FILTER_NONE },
+		{ "ibs_op/swfilt/", EVENT_FILTER_NONE },
+		{ "ibs_op/swfilt/uk", EVENT_FILTER_NONE },
+		{ "ibs_op/l3missonly/", EVENT_FILTER_HARDWARE },
+		{ "ibs_op/ldlat=256/", EVENT_FILTER_HARDWARE },
+		{ "ibs_op/strmst/", EVENT_FILTER_HARDWARE },
+		{ "ibs_fetch/fetchlat=128/", EVENT_FILTER_HARDWARE },
+		{ "ibs_op//u", EVENT_FILTER_HARDWARE },
+		{ "ibs_op/swfilt=0/k", EVENT_FILTER_HARDWARE },
+		{ "ibs_op/swfilt/u", EVENT_FILTER_DRIVER },
+		{ "ibs_op/swfilt/k", EVENT_FILTER_DRIVER },
+		{ "ibs_op/swfilt,l3missonly/k", EVENT_FILTER_HARDWARE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct event_spec s = spec_of(rows[i].text);
+
+		assert_int_equal(event_filter(&s), rows[i].filter);
+	}
+}
+
+static void test_set_term(void **state)
+{
+	struct event_spec s = spec_of("ibs_op/a,b,c,d,e,f,g,h,i,j,k,l,m,n,o/");
+
+	(void)state;
+	assert_true(event_set_term(&s, "ldlat", 256));
+	assert_int_equal(event_term(&s, "ldlat"), 256);
+	assert_int_equal(s.n_terms, 16);
+	assert_false(event_set_term(&s, "another", 1));
+	assert_int_equal(event_term(&s, "another"), 0);
+	assert_int_equal(s.n_terms, 16);
+	assert_true(event_set_term(&s, "a", 2));
+	assert_int_equal(event_term(&s, "a"), 2);
+	assert_int_equal(event_term(&s, "b"), 1);
+	assert_int_equal(s.n_terms, 16);
+}
+
+static const struct event_rate both_rates = { true, true, 160, 99 };
+
+static void test_rates(void **state)
+{
+	const struct event_rate none = {};
+	const struct event_rate period = { .has_period = true, .period = 160 };
+	const struct event_rate freq = { .has_freq = true, .freq = 99 };
+	const struct event_spec plain = spec_of("ibs_op"),
+				with_period = spec_of("ibs_op/period=160/"),
+				with_freq = spec_of("ibs_op/freq=99/");
+	const struct event_rate *r = NULL;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(event_rate_choose(&plain, NULL, &r, &e), 0);
+	assert_true(!r->has_period && !r->has_freq);
+	assert_int_equal(event_rate_choose(&plain, &none, &r, &e), 0);
+	assert_true(!r->has_period && !r->has_freq);
+	assert_int_equal(event_rate_choose(&plain, &period, &r, &e), 0);
+	assert_ptr_equal(r, &period);
+	assert_int_equal(event_rate_choose(&plain, &freq, &r, &e), 0);
+	assert_ptr_equal(r, &freq);
+	assert_int_equal(event_rate_choose(&with_period, &none, &r, &e), 0);
+	assert_ptr_equal(r, &with_period.rate);
+	assert_int_equal(event_rate_choose(&with_freq, NULL, &r, &e), 0);
+	assert_ptr_equal(r, &with_freq.rate);
+	assert_string_equal(e.text, "");
+	assert_int_equal(event_rate_choose(&plain, &both_rates, &r, &e), -EINVAL);
+	assert_string_equal(e.text, "-c and -F are mutually exclusive");
+	assert_int_equal(event_rate_choose(&with_period, &period, &r, &e), -EINVAL);
+	assert_string_equal(e.text, "the event has period=, which conflicts with a period (-c); "
+				    "give one");
+	assert_int_equal(event_rate_choose(&with_period, &freq, &r, &e), -EINVAL);
+	assert_string_equal(e.text, "the event has period=, which conflicts with a frequency "
+				    "(-F); give one");
+	assert_int_equal(event_rate_choose(&with_freq, &freq, &r, &e), -EINVAL);
+	assert_string_equal(e.text, "the event has freq=, which conflicts with a frequency (-F); "
+				    "give one");
+}
+
+static void checks(const char *text, __u32 caps, struct event_rate cli, int code, const char *want)
+{
+	const struct event_spec s = spec_of(text);
+	struct err e = { "" };
+	struct cpu_info c;
+
+	cpu_info_set(&c, "AuthenticAMD", 0x19, 0x11, caps);
+	assert_int_equal(event_rate_check(&s, &c, &cli, &e), code);
+	assert_string_equal(e.text, want);
+}
+
+/* Without a PMU, no limit of frequencies is known. */
+static void test_rate_check(void **state)
+{
+	const struct event_rate none = {}, no_period = { .has_period = true };
+	const struct event_rate fast = { .has_freq = true, .freq = UINT64_MAX };
+	const struct event_rate no_freq = { .has_freq = true };
+
+	(void)state;
+	checks("ibs_op", ZEN4_CAPS, none, 0, "");
+	checks("ibs_op", ZEN4_CAPS, fast, 0, "");
+	checks("ibs_op/freq=1/", ZEN4_CAPS, none, 0, "");
+	checks("ibs_op", ZEN4_CAPS, no_freq, -ERANGE,
+	       "-F (freq): invalid frequency 0: must be 1 Hz or more");
+	checks("ibs_op/a,freq=0/", ZEN4_CAPS, none, -ERANGE,
+	       "column 10: invalid frequency 0: must be 1 Hz or more");
+	checks("ibs_op", ZEN4_CAPS, no_period, -ERANGE,
+	       "-c (period): invalid period 0: must be a multiple of 16 from 144 to 134217712");
+	checks("ibs_fetch", ZEN4_CAPS, no_period, -ERANGE,
+	       "-c (period): invalid period 0: must be a multiple of 16 from 16 to 1048560");
+	checks("ibs_op/period=128/", 0x1f, none, -ERANGE,
+	       "column 8: period 128 is too short for ibs_op: must be a multiple of 16 from 144 "
+	       "to 1048560");
+	checks("ibs_fetch/period=1048576/", ZEN4_CAPS, none, -ERANGE,
+	       "column 11: period 1048576 is more than ibs_fetch of this processor can count "
+	       "without extra interrupts: must be a multiple of 16 from 16 to 1048560");
+	checks("ibs_op/period=145/", ZEN4_CAPS, none, -EINVAL,
+	       "column 8: period 145 is not a multiple of 16 and would be rounded down silently; "
+	       "give 144 or 160");
+	checks("ibs_fetch/period=1048545/", ZEN4_CAPS, none, -EINVAL,
+	       "column 11: period 1048545 is not a multiple of 16 and would be rounded down "
+	       "silently; give 1048544 or 1048560");
+	checks("ibs_op", ZEN4_CAPS, both_rates, -EINVAL, "-c and -F are mutually exclusive");
+}
+
 /* --- attr --- */
 
 struct machine {
@@ -280,6 +502,91 @@ static void test_bad_attr(void **state)
 			fail_msg("%s: '%s' lacks '%s' or '%s'", rows[i].m->name, e.text,
 				 rows[i].says, rows[i].and);
 		assert_null(strchr(e.text, '\n'));
+	}
+}
+
+/* What is said of terms that a machine lacks, with what to do. */
+static void test_attr_messages(void **state)
+{
+	static const struct {
+		const struct machine *m;
+		const char *text, *says;
+	} rows[] = {
+		{ &zen4, "ibs_op/bogus=1/",
+		  "column 8: unknown term 'bogus' of ibs_op: must be one of cnt_ctl, l3missonly, "
+		  "period, freq (not here: ldlat, strmst, swfilt)" },
+		{ &zen6, "ibs_op/a/",
+		  "column 8: unknown term 'a' of ibs_op: must be one of cnt_ctl, l3missonly, "
+		  "ldlat, "
+		  "strmst, swfilt, period, freq" },
+		{ &zen4, "ibs_op/ldlat=256/",
+		  "column 8: ldlat: not supported by this processor (family 19h model 11h, Zen 4): "
+		  "CPUID Fn8000_001B EAX[12] is 0; requires Zen 5; use --min-lat, which filters in "
+		  "BPF" },
+		{ &zen5, "ibs_op/strmst/",
+		  "column 8: strmst: not supported by this processor (family 1ah model 2h, Zen 5): "
+		  "CPUID Fn8000_001B EAX[16] is 0; requires Zen 6; remove it" },
+		{ &zen6_old, "ibs_op/strmst/",
+		  "column 8: strmst: supported by the processor, but not supported by this kernel: "
+		  "its ibs_op PMU does not have the term; requires Linux 7.1; remove it" },
+		{ &old, "ibs_op/swfilt/u",
+		  "column 8: swfilt: not supported by this kernel: its ibs_op PMU does not have "
+		  "the "
+		  "term; requires Linux 6.14; use --user or --kernel, which filter in BPF" },
+		{ &zen5, "ibs_op/ldlat=127/",
+		  "column 8: ldlat=127 is out of range: must be 0 (off) or 128 to 2048 cycles" },
+		{ &zen5, "ibs_op/cnt_ctl=2/",
+		  "column 8: cnt_ctl=2 is out of range: must be 0 to 1" },
+		{ &zen5, "ibs_op//u",
+		  "modifier 'u': not supported in hardware by this processor or kernel; add the "
+		  "term swfilt=1, or use --user, which filters in BPF" },
+		{ &zen4, "ibs_op//k",
+		  "modifier 'k': not supported by this kernel (swfilt requires Linux 6.14); use "
+		  "--kernel, which filters in BPF" },
+		{ &zen4, "ibs_op/cnt_ctl,period=17/",
+		  "column 16: period 17 is too short for ibs_op: must be a multiple of 16 from 144 "
+		  "to 134217712" },
+		{ &zen4, "ibs_op/freq=100001/",
+		  "column 8: frequency 100001 Hz is above the kernel's limit: must be 1 to 100000 "
+		  "Hz, or raise sysctl kernel.perf_event_max_sample_rate" },
+	};
+	struct perf_event_attr a;
+	char want[500];
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(try_attr(rows[i].m, rows[i].text, NULL, &a, &e) < 0);
+		snprintf(want, sizeof(want), "event '%s': %s", rows[i].text, rows[i].says);
+		assert_string_equal(e.text, want);
+	}
+}
+
+/* Any of what came with the kernel's filter of modes shows that the kernel has it. */
+static void test_mode_caps(void **state)
+{
+	static const char *const caps[] = { "strmst", "rmtsocket", "fetchlat", "ldlat" };
+	const struct event_spec s = spec_of("ibs_op//u");
+	struct perf_event_attr a;
+	struct cpu_info c;
+	struct pmu *p;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		char path[64];
+
+		new_root(NULL);
+		put_pmus(V6_1, ZEN6_CAPS);
+		snprintf(path, sizeof(path), DEV "ibs_op/caps/%s", caps[i]);
+		put_file(path, "1\n");
+		cpu_info_set(&c, "AuthenticAMD", 0x1a, 0x50, ZEN6_CAPS);
+		assert_int_equal(pmu_open(root, "ibs_op", &c, &p, &e), 0);
+		assert_int_equal(event_attr(&s, p, &c, NULL, &a, &e), i < 3 ? 0 : -EOPNOTSUPP);
+		c.caps &= ~IBS_CAPS_BIT63_FILTER;
+		assert_int_equal(event_attr(&s, p, &c, NULL, &a, &e), -EOPNOTSUPP);
+		pmu_close(p);
+		remove_root(NULL);
 	}
 }
 
@@ -514,11 +821,15 @@ static void test_mutated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_syntax),  cmocka_unit_test(test_bad_syntax),
-		cmocka_unit_test(test_good_attr),    cmocka_unit_test(test_bad_attr),
-		cmocka_unit_test(test_future_terms), cmocka_unit_test(test_periods),
-		cmocka_unit_test(test_freqs),	     cmocka_unit_test(test_notice),
-		cmocka_unit_test(test_rules),	     cmocka_unit_test(test_mutated),
+		cmocka_unit_test(test_good_syntax),	cmocka_unit_test(test_bad_syntax),
+		cmocka_unit_test(test_good_attr),	cmocka_unit_test(test_bad_attr),
+		cmocka_unit_test(test_future_terms),	cmocka_unit_test(test_periods),
+		cmocka_unit_test(test_freqs),		cmocka_unit_test(test_notice),
+		cmocka_unit_test(test_rules),		cmocka_unit_test(test_mutated),
+		cmocka_unit_test(test_syntax_messages), cmocka_unit_test(test_modifiers),
+		cmocka_unit_test(test_filters),		cmocka_unit_test(test_set_term),
+		cmocka_unit_test(test_rates),		cmocka_unit_test(test_rate_check),
+		cmocka_unit_test(test_attr_messages),	cmocka_unit_test(test_mode_caps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
