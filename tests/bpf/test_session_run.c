@@ -167,9 +167,10 @@ static void await_slice(void)
 		run_for(0.001);
 }
 
-/* Slices follow each other without gaps, and alternate between the strata. */
+/* Slices follow each other without gaps, alternate between the strata, and have different lengths. */
 static void test_slices(void **state)
 {
+	double shortest[STRATUM_N] = { INFINITY, INFINITY }, longest[STRATUM_N] = {}, due_s;
 	struct session_slice slice, before = {};
 
 	(void)state;
@@ -179,6 +180,9 @@ static void test_slices(void **state)
 	for (int i = 0; i < 6; i++) {
 		const struct session_slice now = session_slice_now(s);
 
+		due_s = session_slice_due(s) - now.start_ns / 1e9;
+		shortest[now.of] = fmin(shortest[now.of], due_s);
+		longest[now.of] = fmax(longest[now.of], due_s);
 		assert_true(session_slice_due(s) < now_s() + 1);
 		if (now_s() < session_slice_due(s) - 0.001)
 			assert_int_equal(session_slice_end(s, false, &slice, &err), 0);
@@ -196,6 +200,8 @@ static void test_slices(void **state)
 			assert_int_equal(slice.period, 1600000);
 		before = slice;
 	}
+	assert_true(longest[STRATUM_FULL] - shortest[STRATUM_FULL] > 0.001 ||
+		    longest[STRATUM_MISS] - shortest[STRATUM_MISS] > 0.001);
 	session_stop(s);
 	assert_int_equal(session_slice_end(s, true, &slice, &err), 1);
 	assert_int_equal(slice.of, !before.of);
