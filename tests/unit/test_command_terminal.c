@@ -44,7 +44,7 @@ static struct {
 	volatile pid_t command;
 	sigset_t before, during, after;
 	pid_t foreground;
-	int files_before, files_after;
+	int files_before, files_during, files_after;
 	int status;
 	volatile sig_atomic_t handled;
 } * job;
@@ -81,6 +81,7 @@ static _Noreturn void run_job(const char *script, const struct command_signals *
 	job->command = command_pid(command);
 	CHECK(!command_start(command, &err));
 	sigprocmask(SIG_SETMASK, NULL, &job->during);
+	job->files_during = open_files();
 	while (command_wait(command, &job->status) == -EINTR)
 		;
 	sigprocmask(SIG_SETMASK, NULL, &job->after);
@@ -253,6 +254,7 @@ static void no_terminal(void)
 	say(go[1], "\n");
 	ends_with(pid, 4 << 8);
 	CHECK(!memcmp(&job->before, &job->during, sizeof(job->during)));
+	CHECK(job->files_during == job->files_before + 1); /* command_pidfd() */
 }
 
 static void test_no_terminal(void **state)
@@ -276,6 +278,7 @@ static void own_group(void)
 	say(go[1], "\n");
 	ends_with(pid, 4 << 8);
 	CHECK(tcgetpgrp(tty) == pid);
+	CHECK(job->files_during == job->files_before + 2); /* and the terminal */
 	for (int sig = 1; sig < NSIG; sig++)
 		n += sigismember(&job->during, sig) == 1;
 	CHECK(n == sizeof(blocked) / sizeof(*blocked));
@@ -306,10 +309,11 @@ static void test_reads(void **state)
 	in_shell(reads, true);
 }
 
-/* ^Z reaches us alone: we pass it on, and stop; the command is continued with us, without the terminal. */
+/* ^Z reaches us alone: we pass it on, and stop; all of the command is continued with us, without the terminal. */
 static void stop(void)
 {
-	const pid_t pid = start("echo u; read x; exit 6", FOREGROUND);
+	const pid_t pid = start("exec 3<&0; sh -c 'echo u; read x <&3; exit 6' & wait $!; exit $?",
+				FOREGROUND);
 
 	CHECK(letter() == 'u');
 	say(master, "\032");
@@ -332,7 +336,7 @@ static void test_stop(void **state)
 /* With the terminal, the command alone gets ^Z: we stop, too, and return the terminal when we are continued. */
 static void stop_lent(void)
 {
-	const pid_t pid = start("read x </dev/tty; [ $x = word ]", FOREGROUND);
+	const pid_t pid = start("sh -c 'read x </dev/tty; [ $x = word ]'; exit $?", FOREGROUND);
 
 	UNTIL(lent());
 	say(master, "\032");
@@ -341,7 +345,7 @@ static void stop_lent(void)
 	to_foreground(pid);
 	UNTIL(lent() && !stopped(job->command));
 	/* the same by a signal that no terminal sends */
-	kill(job->command, SIGSTOP);
+	kill(-job->command, SIGSTOP);
 	stops_with(pid, SIGTSTP);
 	/* in the background it goes on, until it reads again */
 	CHECK(!kill(-pid, SIGCONT));

@@ -152,7 +152,45 @@ static void test_busy(void **state)
 	assert_true(now_s() - began < 1.5);
 	assert_int_equal(command_tree_remove(at, "nothing", dir, at), 0);
 	close(dir);
+	/* nor is one whose processes cannot be moved */
+	put_dir("/stuck/");
+	dir = openat(at, "stuck", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/stuck", root);
+	assert_int_equal(mount("none", path, "tmpfs", 0, NULL), 0);
+	began = now_s();
+	assert_int_equal(command_tree_remove(at, "stuck", dir, at), -ENOENT);
+	put_dir("/to/");
+	assert_int_equal(umount(path), 0);
+	put_file("/stuck/cgroup.procs", "0\n7\n8\n");
+	assert_int_equal(mount("none", path, "tmpfs", 0, NULL), 0);
 	close(at);
+	at = open_root();
+	{
+		int to = openat(at, "to", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		assert_int_equal(command_tree_remove(at, "stuck", dir, to), -ENOENT);
+		close(to);
+	}
+	assert_true(now_s() - began < 1.5);
+	assert_int_equal(umount(path), 0);
+	close(dir);
+	close(at);
+}
+
+/* What is too deep is left out, and hides nothing that is beside it. */
+static void test_deep(void **state)
+{
+	char path[512] = "/deep";
+
+	(void)state;
+	for (int i = 0; i < 70; i++)
+		strcat(path, "/d");
+	strcat(path, "/");
+	put_dir(path);
+	put_dir("/" CONTAINER_COMMAND "1-1/");
+	put_dir("/beside/" CONTAINER_COMMAND "1-2/");
+	assert_int_equal(command_tree_sweep(root), 2);
+	assert_int_equal(command_tree_sweep(root), 0);
 }
 
 /* The command of a shell's words, which waits for signals. */
@@ -304,6 +342,32 @@ static void test_start(void **state)
 	assert_int_equal(open_files(), files);
 }
 
+/* A cgroup that is required is there, or there is no command. */
+static void test_required(void **state)
+{
+	char *argv[] = { (char *)"true", NULL };
+	const struct command_opts opts = { .argv = argv, .cgroup = COMMAND_CGROUP_REQUIRE };
+	const int files = open_files();
+	struct command *c = NULL;
+	struct err err = { "" }, none = { "" };
+	int status = -1;
+
+	(void)state;
+	if (command_prepare(&opts, &c, &err)) {
+		assert_null(c);
+		assert_true(*err.text);
+	} else {
+		assert_non_null(c);
+		assert_true(command_cgroup_id(c));
+		assert_int_equal(command_cgroup_error(c, &none), 0);
+		assert_int_equal(command_start(c, &err), 0);
+		assert_int_equal(command_wait(c, &status), 0);
+		assert_int_equal(status, 0);
+		command_close(c);
+	}
+	assert_int_equal(open_files(), files);
+}
+
 /* Signals in a row of /proc/PID/status. */
 static unsigned long long signals_in(const char *file, const char *row)
 {
@@ -403,8 +467,9 @@ static void test_inherited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_make), T(test_names),	  T(test_no_cgroups), T(test_signals),
-		T(test_busy), T(test_cannot_run), T(test_start),      T(test_inherited),
+		T(test_make),	  T(test_names),     T(test_no_cgroups), T(test_signals),
+		T(test_busy),	  T(test_deep),	     T(test_cannot_run), T(test_start),
+		T(test_required), T(test_inherited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,8 @@ static void test_strangers(void **unused)
 	     s++)
 		n++;
 	assert_int_equal(n, n_pid);
+	/* all ranks are there */
+	assert_null(strstr(said, "did not connect"));
 	free(said);
 }
 
