@@ -103,13 +103,12 @@ static pid_t fork_job(enum how how)
 	CHECK(!pipe2(go, O_CLOEXEC) && !pipe2(up, O_CLOEXEC));
 	pid = fork();
 	CHECK(pid >= 0);
-	/* either may be first */
+	/* either may be first; the terminal is the job's alone to take, which may have lent it to the command already */
 	setpgid(pid, pid);
-	if (how == FOREGROUND)
-		CHECK(!tcsetpgrp(tty, pid ?: getpid()));
 	if (!pid) {
 		sigset_t none;
 
+		CHECK(how == BACKGROUND || !tcsetpgrp(tty, getpid()));
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
