@@ -197,6 +197,79 @@ static void test_find(void **state)
 	cgroup_tree_close(t);
 }
 
+/* What is said of a cgroup that is not found, with the nearest one. */
+static void test_find_messages(void **state)
+{
+	struct cgroup_tree *t = usual();
+	char huge[400], want[600];
+	struct err e = { "" };
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(cgroup_id_of_path(t, "a/b/d/e", &id, &e), -ENOENT);
+	snprintf(want, sizeof(want),
+		 "no cgroup '/a/b/d/e' below %s" FS "; the nearest that exists is '/a/b'", root);
+	assert_string_equal(e.text, want);
+	assert_int_equal(cgroup_id_of_path(t, "/a/../b", &id, &e), -EINVAL);
+	assert_string_equal(e.text, "cgroup '/a/../b': '..' is not allowed");
+	assert_int_equal(cgroup_id_of_path(t, "", &id, &e), -EINVAL);
+	assert_string_equal(e.text, "cgroup: the name is empty; the root is '/'");
+	assert_int_equal(cgroup_id_of_path(t, "18446744073709551615", &id, &e), -ENOENT);
+	assert_string_equal(e.text,
+			    "no cgroup has the id 18446744073709551615; a directory of that "
+			    "name is '/18446744073709551615'");
+	memset(huge, 'x', sizeof(huge));
+	huge[sizeof(huge) - 1] = 0;
+	assert_int_equal(cgroup_id_of_path(t, huge, &id, &e), -ENAMETOOLONG);
+	snprintf(want, sizeof(want),
+		 "cgroup '/%.255s' below %s" FS ": File name too long; '/' can be "
+		 "read",
+		 huge, root);
+	assert_string_equal(e.text, want);
+	cgroup_tree_close(t);
+	put_file("/proc/self/mountinfo",
+		 "30 25 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+	t = open_tree();
+	assert_int_equal(cgroup_id_of_path(t, "/a", &id, &e), -EOPNOTSUPP);
+	assert_string_equal(e.text,
+			    "cgroup '/a': no cgroup v2 is mounted, so there is only the root; "
+			    "see `ibscope doctor`");
+	assert_int_equal(cgroup_id_of_path(t, FS "/cpu/a", &id, &e), -EINVAL);
+	assert_string_equal(e.text,
+			    "cgroup '" FS "/cpu/a' is in another hierarchy than v2, which is "
+			    "not mounted; choose one with --cgroup-hierarchy");
+	cgroup_tree_close(t);
+}
+
+/* Paths from what users write: absolute, without empty parts and '.'. */
+static void test_clean(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "", "/" },	       { "///", "/" },	    { ".", "/" },
+		{ "./.", "/" },	       { "a", "/a" },	    { "a/", "/a" },
+		{ "/a//b", "/a/b" },   { "a/./b", "/a/b" }, { "...", "/..." },
+		{ ".a/b.", "/.a/b." }, { "..a", "/..a" },   { "a/..b/.../c", "/a/..b/.../c" },
+	};
+	static const char *const bad[] = { "..", "../a", "a/..", "a/../b", "/..", "./.." };
+	struct err e;
+	char *path;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(cgroup_path_clean(rows[i][0], &path, &e), 0);
+		assert_string_equal(path, rows[i][1]);
+		free(path);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(cgroup_path_clean(bad[i], &path, &e), -EINVAL);
+	assert_string_equal(cgroup_path_below("/m/a", "/m"), "/a");
+	assert_string_equal(cgroup_path_below("/m", "/m"), "");
+	assert_string_equal(cgroup_path_below("/m/", "/m"), "/");
+	assert_null(cgroup_path_below("/ma", "/m"));
+	assert_null(cgroup_path_below("/", "/m"));
+	assert_null(cgroup_path_below("/m", ""));
+}
+
 static void test_v1(void **state)
 {
 	struct cgroup_tree *t;
@@ -271,8 +344,10 @@ static void test_source(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_scan), T(test_life), T(test_not_updated), T(test_moved),	 T(test_find),
-		T(test_v1),   T(test_died), T(test_made_again),	 T(test_source),
+		T(test_scan),	       T(test_life),	   T(test_not_updated),
+		T(test_moved),	       T(test_find),	   T(test_v1),
+		T(test_died),	       T(test_made_again), T(test_source),
+		T(test_find_messages), T(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
