@@ -5,12 +5,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/cpulist.h"
 #include "base/err.h"
+#include "base/exit_status.h"
 #include "session/session_private.h"
 
 static struct sampling_opts o;
@@ -264,13 +267,84 @@ static void test_cpus(void **state)
 	refused(-EINVAL, want);
 }
 
+/* --- --explain --- */
+
+static char text[16384];
+
+/* What is printed, without where it goes to. */
+static int explain(bool json)
+{
+	FILE *f = tmpfile();
+	const int out = dup(1);
+	size_t n;
+	int ret;
+
+	assert_non_null(f);
+	fflush(stdout);
+	assert_int_equal(dup2(fileno(f), 1), 1);
+	ret = sampling_explain(&o, json);
+	fflush(stdout);
+	assert_int_equal(dup2(out, 1), 1);
+	close(out);
+	rewind(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	fclose(f);
+	return ret;
+}
+
+static bool begins(const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* The plan, then the tests of a filter; of two events, one after the other. */
+static void test_explain(void **state)
+{
+	const char *second, *filter;
+
+	(void)state;
+	parse(WORDS("--source", "ibs"));
+	o.select.machine = "zen4:6.12";
+	assert_int_equal(explain(false), EXIT_DONE);
+	assert_true(begins("Zen 4, Linux 6.12\n\n"));
+	assert_null(strstr(text, "in the kernel,"));
+	parse(WORDS("--source", "ibs", "--filter", "pid == 7"));
+	o.select.machine = "zen4:6.12";
+	assert_int_equal(explain(false), EXIT_DONE);
+	filter = strstr(text, "\n\nfilter: pid == 7\nin the kernel, 1 test of 24:\n");
+	assert_non_null(filter);
+	parse(WORDS("--source", "ibs", "-e", "ibs_op//,ibs_fetch//"));
+	o.select.machine = "zen5:7.2";
+	assert_int_equal(explain(false), EXIT_DONE);
+	assert_true(begins("Zen 5, Linux 7.2\n\n"));
+	second = strstr(text + 1, "\n\nZen 5, Linux 7.2\n\n");
+	assert_non_null(second);
+	assert_null(strstr(second + 3, "Zen 5, Linux 7.2"));
+	assert_int_equal(explain(true), EXIT_DONE);
+	assert_true(begins("{"));
+	assert_null(strstr(text, "in the kernel,"));
+	/* a period that the machine cannot count */
+	parse(WORDS("--source", "ibs", "-c", "16"));
+	o.select.machine = "zen4:6.12";
+	assert_int_equal(explain(false), EXIT_USAGE);
+	assert_string_equal(text, "");
+	o.select.machine = "no:such";
+	assert_int_equal(explain(false), EXIT_USAGE);
+	assert_string_equal(text, "");
+	/* the simulation can */
+	parse(WORDS("-c", "10008"));
+	o.select.machine = "zen4:6.12";
+	assert_int_equal(explain(false), EXIT_DONE);
+}
+
 #define T(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_event), T(test_rates), T(test_refused),
-		T(test_keys),  T(test_two),   T(test_cpus),
+		T(test_event), T(test_rates), T(test_refused), T(test_keys),
+		T(test_two),   T(test_cpus),  T(test_explain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
