@@ -145,10 +145,14 @@ static void test_turns(void **state)
 	assert_int_equal(open_files(), files);
 }
 
-/* Ops of samples, which have weights, are those of the whole time: each stratum has about half of it. */
+/*
+ * Ops of samples, which have weights, are those of the whole time: each stratum has about half of it. Slices have
+ * different lengths, so that no load stays in step with them.
+ */
 static void test_weights(void **state)
 {
-	double ops = 0, ns;
+	double shortest[STRATUM_N] = { INFINITY, INFINITY }, longest[STRATUM_N] = {};
+	double ops = 0, ns, length;
 	struct snapshot snap;
 
 	(void)state;
@@ -158,10 +162,15 @@ static void test_weights(void **state)
 	for (int i = 0; i < 20; i++) {
 		await(20);
 		turn();
+		length = sampler_turn_due(sampler) - now_s();
+		shortest[strata->now] = fmin(shortest[strata->now], length);
+		longest[strata->now] = fmax(longest[strata->now], length);
 		/* samples of the kind that only the full stratum takes do not count in the other */
 		assert_int_equal(sampler->state->control.tag_ops > 0, strata->now == STRATUM_FULL);
 		assert_true(sampler->state->control.reach_ops > 0);
 	}
+	for (int of = 0; of < STRATUM_N; of++)
+		assert_true(longest[of] - shortest[of] > 0.01);
 	sampler_stop(sampler);
 	snap = snapshot(0);
 	for (size_t g = 0; g < snap.n_groups; g++)
