@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Counters of tagged ops, as numbers made here: what was tagged while all CPUs sampled, and the ops of a sample that follow. */
+/*
+ * Counters of tagged ops, as numbers made here: what was tagged while all CPUs sampled, and the ops of a sample that
+ * follow; and periods that cannot be set.
+ */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "perf/cpu_event.h"
 #include "sampler/sampler_private.h"
 
@@ -277,6 +283,62 @@ static void test_weighs(void **state)
 	assert_false(sampler_weighs_tags(&opts));
 }
 
+static void refuses(__u64 period, const char *want)
+{
+	struct err err = { "" };
+
+	assert_int_equal(sampler_set_period(&s, period, &err), -EINVAL);
+	assert_string_equal(err.text, want);
+}
+
+/* Periods change only where ops are counted, and there is one; in hardware they are multiples of 16. */
+static void test_set_period(void **state)
+{
+	static const char not_started[] =
+		"this collection was not started with a period that can be changed";
+	struct perf_events events = { .cgroup = -1, .n_open = 3, .attr.sample_period = 1600 };
+	struct err err = { "" };
+	char want[128];
+
+	(void)state;
+	s.count_ops = true;
+	refuses(1600, not_started);
+	assert_int_equal(sampler_period(&s), 0);
+	assert_int_equal(sampler_n_cpus(&s), 0);
+	assert_false(sampler_has_cgroup(&s));
+	s.events = &events;
+	assert_int_equal(sampler_period(&s), 1600);
+	assert_int_equal(sampler_n_cpus(&s), 3);
+	assert_false(sampler_has_cgroup(&s));
+	events.cgroup = 0;
+	assert_true(sampler_has_cgroup(&s));
+	snprintf(want, sizeof(want),
+		 "invalid period: must be a multiple of 16, at least %d; not 1601",
+		 SAMPLER_PERIOD_MIN);
+	refuses(1601, want);
+	snprintf(want, sizeof(want),
+		 "invalid period: must be a multiple of 16, at least %d; not %d",
+		 SAMPLER_PERIOD_MIN, SAMPLER_PERIOD_MIN - 16);
+	refuses(SAMPLER_PERIOD_MIN - 16, want);
+	/* the one that it has */
+	assert_int_equal(sampler_set_period(&s, 1600, &err), 0);
+	events.attr.sample_period = SAMPLER_PERIOD_MIN;
+	assert_int_equal(sampler_set_period(&s, SAMPLER_PERIOD_MIN, &err), 0);
+	s.simulated = true;
+	refuses(0, "invalid period: the simulation needs 1 to 2^40 ns; not 0");
+	refuses((1ULL << 40) + 1,
+		"invalid period: the simulation needs 1 to 2^40 ns; not 1099511627777");
+	events.attr.sample_period = 1ULL << 40;
+	assert_int_equal(sampler_set_period(&s, 1ULL << 40, &err), 0);
+	events.attr.sample_period = 1;
+	assert_int_equal(sampler_set_period(&s, 1, &err), 0);
+	s.count_ops = false;
+	refuses(1, not_started);
+	s.count_ops = true;
+	events.attr.freq = 1;
+	refuses(1, not_started);
+}
+
 static int free_state(void **state)
 {
 	(void)state;
@@ -290,7 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_slices),	     T(test_known),  T(test_fetch),  T(test_weigh),
-		T(test_not_weighed), T(test_period), T(test_weighs),
+		T(test_not_weighed), T(test_period), T(test_weighs), T(test_set_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_state);
