@@ -313,6 +313,34 @@ static void test_merging(void **state)
 	parse("pid == 1 && (pid == 1 || tid == 2)", &f);
 	assert_int_equal(f.prog.n, 1);
 	filter_free(&f);
+	/* whatever pid is, the rest decides */
+	parse("(pid == 1 && cpu == 3 || cpu == 3) && uid == 4", &f);
+	assert_int_equal(f.prog.n, 2);
+	filter_free(&f);
+}
+
+/* The number of tests is returned, also if the list does not fit. */
+static void test_build(void **state)
+{
+	struct filter_node nodes[2 * IBS_FILTER_TERMS + 1];
+	struct filter_root root = { .outcome = IBS_OUTCOME_FILTERED_EXPR };
+	struct ibs_filter prog = {};
+	unsigned int n = 0;
+
+	(void)state;
+	nodes[n++] = (struct filter_node){ .kind = FILTER_NODE_TEST, .field = IBS_FILTER_PID };
+	assert_int_equal(filter_build(nodes, &root, 1, &prog), 1);
+	assert_int_equal(prog.n, 1);
+	for (unsigned int i = 1; i <= IBS_FILTER_TERMS; i++) {
+		nodes[n++] = (struct filter_node){ .kind = FILTER_NODE_TEST,
+						   .field = IBS_FILTER_PID,
+						   .value = i };
+		nodes[n] = (struct filter_node){ .a = root.node, .b = n - 1 };
+		root.node = n++;
+		prog = (struct ibs_filter){};
+		assert_int_equal(filter_build(nodes, &root, 1, &prog), i + 1);
+		assert_int_equal(prog.n, i < IBS_FILTER_TERMS ? i + 1 : 0);
+	}
 }
 
 /* A field that is absent matches neither a comparison nor its opposite. */
@@ -847,16 +875,17 @@ static void test_terms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts),	     cmocka_unit_test(test_precedence),
-		cmocka_unit_test(test_every_name),   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_merging),
-		cmocka_unit_test(test_absent),	     cmocka_unit_test(test_random_filters),
-		cmocka_unit_test(test_garbage),	     cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_empty_filter), cmocka_unit_test(test_fetch),
-		cmocka_unit_test(test_similar),	     cmocka_unit_test(test_lacking),
-		cmocka_unit_test(test_bad_values),   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_names),	     cmocka_unit_test(test_part_limit),
-		cmocka_unit_test(test_explain_more), cmocka_unit_test(test_terms),
+		cmocka_unit_test(test_texts),	       cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_every_name),     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_limits),	       cmocka_unit_test(test_merging),
+		cmocka_unit_test(test_build),	       cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_random_filters), cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_explain),	       cmocka_unit_test(test_empty_filter),
+		cmocka_unit_test(test_fetch),	       cmocka_unit_test(test_similar),
+		cmocka_unit_test(test_lacking),	       cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_words),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_part_limit),     cmocka_unit_test(test_explain_more),
+		cmocka_unit_test(test_terms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,6 +252,21 @@ static void test_unreadable(void **state)
 	assert_int_equal(open_error(&c, "ibs_op", &e), -ENOENT);
 }
 
+/* Where a directory must be, there is a file. */
+static void test_no_directory(void **state)
+{
+	struct cpu_info c = amd(0x19, 0x11, ZEN4_CAPS);
+	char want[256];
+	struct err e;
+
+	(void)state;
+	put_pmus(V5_10, ZEN4_CAPS);
+	put_file(DEV "ibs_op/caps", "");
+	assert_int_equal(open_error(&c, "ibs_op", &e), -ENOTDIR);
+	snprintf(want, sizeof(want), "%s" DEV "ibs_op/caps: cannot open: Not a directory", root);
+	assert_string_equal(e.text, want);
+}
+
 static void test_why_missing(void **state)
 {
 	struct cpu_info c;
@@ -468,12 +483,13 @@ static void test_users(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_5_10),	     T(test_7_2),
-		T(test_formats),     cmocka_unit_test(test_format_put),
-		T(test_malformed),   T(test_unreadable),
-		T(test_why_missing), cmocka_unit_test(test_cpu),
-		T(test_cgroup),	     T(test_cgroup_without_mountinfo),
-		T(test_l3_latency),  T(test_users),
+		T(test_5_10),	      T(test_7_2),
+		T(test_formats),      cmocka_unit_test(test_format_put),
+		T(test_malformed),    T(test_unreadable),
+		T(test_why_missing),  cmocka_unit_test(test_cpu),
+		T(test_cgroup),	      T(test_cgroup_without_mountinfo),
+		T(test_l3_latency),   T(test_users),
+		T(test_no_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

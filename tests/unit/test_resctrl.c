@@ -423,6 +423,29 @@ static void test_without_stdin(void **state)
 	assert_int_equal(known(A), 1);
 }
 
+/* The same where there is nothing to be read: the directory that was opened is closed. */
+static void test_absent_without_stdin(void **state)
+{
+	const int in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	char path[128], aside[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s" TOP "tasks", root);
+	assert_return_code(unlink(path), 0);
+	close(0);
+	assert_null(resctrl_open(root));
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	snprintf(path, sizeof(path), "%s" TOP, root);
+	snprintf(aside, sizeof(aside), "%s/aside", root);
+	assert_return_code(rename(path, aside), 0);
+	assert_null(resctrl_open(root));
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	if (in >= 0) {
+		assert_int_equal(dup2(in, 0), 0);
+		close(in);
+	}
+}
+
 /* A file that has more than text is not believed. */
 static void test_no_text(void **state)
 {
@@ -698,6 +721,7 @@ int main(void)
 		TEST(test_huge_inside),
 		TEST(test_no_text),
 		TEST(test_without_stdin),
+		TEST(test_absent_without_stdin),
 		TEST(test_absent),
 		TEST(test_inside_named),
 		TEST(test_sums),
