@@ -50,6 +50,7 @@ static void test_open(void **state)
 	assert_int_equal(session_event(s, 0)->info.period, 1000000);
 	assert_non_null(session_tree(s));
 	assert_non_null(session_names(s));
+	assert_ptr_equal(session_cpu(s), &s->setup->cpu);
 	assert_null(session_command(s));
 	assert_int_equal(session_command_cgroup(s), 0);
 	assert_int_equal(session_command_fd(s), -1);

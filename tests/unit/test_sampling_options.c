@@ -2,6 +2,7 @@
 /* The options of all commands that sample: what they set, what they imply, and what is refused. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +57,12 @@ static void test_defaults(void **state)
 {
 	(void)state;
 	memset(&o, 0xff, sizeof(o));
+	signal(SIGUSR1, SIG_IGN);
 	sampling_init(&o);
+	signal(SIGUSR1, SIG_DFL);
+	/* those of the command */
+	assert_int_equal(sigismember(&o.signals.ignored, SIGUSR1), 1);
+	assert_int_equal(sigismember(&o.signals.ignored, SIGUSR2), 0);
 	assert_int_equal(o.n_events, 1);
 	assert_string_equal(o.event[0].spec.pmu, "ibs_op");
 	assert_int_equal(event_term(&o.event[0].spec, "cnt_ctl"), 1);

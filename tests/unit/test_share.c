@@ -104,6 +104,8 @@ static void test_one(void **unused)
 /* What samples stood for too little is made up for, but a few samples never stand for much. */
 static void test_debt(void **unused)
 {
+	double before;
+
 	(void)unused;
 	run(0, 0.01);
 	sampler_share_weigh(&s);
@@ -116,6 +118,10 @@ static void test_debt(void **unused)
 		assert_true(weight(0) <= 2 / 0.25);
 	}
 	assert_true(fabs(estimated[0] / ev[0].own_ns - 1) < 0.002);
+	before = weight(0);
+	run(0, 0);
+	sampler_share_weigh(&s);
+	assert_true(weight(0) == before);
 	/* a reopened event counts from 0 */
 	ev[0].own_ns = ev[0].running_ns = 0;
 	run(0, 0.25);
