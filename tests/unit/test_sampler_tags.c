@@ -339,6 +339,65 @@ static void test_set_period(void **state)
 	refuses(1, not_started);
 }
 
+/* What is logged when the counters cannot be opened: here, of a PMU that does not exist. */
+static void warns(const struct sampler_opts *opts, const char *want)
+{
+	char *said = NULL;
+	size_t size;
+	FILE *f = open_memstream(&said, &size);
+
+	s.filter = opts->filter;
+	s.count_ops = opts->count_ops;
+	s.tags = NULL;
+	log_to(f);
+	sampler_tags_open(&s, opts, -1);
+	log_to(NULL);
+	fclose(f);
+	assert_null(s.tags);
+	if (!*want)
+		assert_string_equal(said, "");
+	else if (!strstr(said, want))
+		fail_msg("'%s' lacks '%s'", said, want);
+	free(said);
+}
+
+/* A tag begins with the weight of a period, if tags are weighed. */
+static void test_open(void **state)
+{
+	static const unsigned int cpus[] = { 0 };
+	struct perf_events events = { .cgroup = -1, .attr.sample_period = 4800 };
+	struct perf_event_attr none = { .size = sizeof(none), .type = 0x7fffffff };
+	struct sampler_opts opts = { .attr.sample_period = 1600,
+				     .count_ops = true,
+				     .filter = EVENT_FILTER_HARDWARE,
+				     .cpus = cpus,
+				     .n_cpus = 1 };
+
+	(void)state;
+	s.events = &events;
+	s.state->control.tag_ops = s.state->control.reach_ops = 5;
+	warns(&opts, "");
+	assert_int_equal(s.state->control.tag_ops, 0);
+	assert_int_equal(s.state->control.reach_ops, 0);
+	assert_int_equal(s.tag_unit, 1);
+	assert_false(s.tags_are_lost);
+	for (int i = 0; i < SAMPLER_TAGS; i++)
+		opts.tags[i] = none;
+	warns(&opts, "; estimated ops are too low\n");
+	assert_int_equal(s.state->control.tag_ops, 1600);
+	opts.count_ops = false;
+	warns(&opts, "; estimated ops are unknown\n");
+	assert_int_equal(s.state->control.tag_ops, 0);
+	opts.filter = EVENT_FILTER_NONE;
+	warns(&opts, "; tagged ops are unknown\n");
+	/* of fetches, a tag is a period */
+	opts.metric = IBS_METRIC_FETCH_LAT;
+	opts.tags_are_lost = true;
+	warns(&opts, "; tagged ops are unknown\n");
+	assert_int_equal(s.tag_unit, 4800);
+	assert_true(s.tags_are_lost);
+}
+
 static int free_state(void **state)
 {
 	(void)state;
@@ -351,8 +410,9 @@ static int free_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_slices),	     T(test_known),  T(test_fetch),  T(test_weigh),
-		T(test_not_weighed), T(test_period), T(test_weighs), T(test_set_period),
+		T(test_slices), T(test_known),	     T(test_fetch),
+		T(test_weigh),	T(test_not_weighed), T(test_period),
+		T(test_weighs), T(test_set_period),  T(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_state);
