@@ -221,6 +221,9 @@ static void in_shell(void (*work)(void), bool terminal)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(SECONDS);
 	CHECK(setsid() > 0 && !setrlimit(RLIMIT_CORE, &no_core));
+	/* also where nohup(1) has started this test */
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
 	/* to set the foreground from the background */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTTOU);
