@@ -27,8 +27,10 @@ static inline int note(void *arg, unsigned int event, struct snapshot *interval,
 	got.pmu += interval->ledger.pmu_samples;
 	got.groups += interval->n_groups;
 	got.strata |= interval->strata != NULL;
-	if (interval->strata)
+	if (interval->strata) {
 		assert_string_equal(interval->strata->event[STRATUM_MISS], "ibs_op/l3missonly=1/");
+		assert_true(strata_total(&interval->strata->design, STRATUM_N).seconds > 0.001);
+	}
 	if (got.n[event] == (unsigned int)got.fail_at)
 		return err_set(e, -EPIPE, "nobody reads it");
 	return 0;

@@ -125,6 +125,33 @@ static void test_no_cgroups(void **state)
 	close(at);
 }
 
+/* A process without stdin gets 0 as the number of a file. */
+static void test_without_stdin(void **state)
+{
+	const int at = open_root(), in = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	char path[128], text[16] = "";
+	FILE *f;
+	int ret;
+
+	(void)state;
+	put_file("/cgroup.procs", "");
+	close(0);
+	ret = command_tree_move(1234, at);
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	if (in >= 0) {
+		assert_int_equal(dup2(in, 0), 0);
+		close(in);
+	}
+	assert_int_equal(ret, 0);
+	close(at);
+	snprintf(path, sizeof(path), "%s/cgroup.procs", root);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_string_equal(text, "1234");
+}
+
 /* One that is in use is tried again for two seconds; here it has a file system mounted on it. */
 static void test_busy(void **state)
 {
@@ -467,9 +494,9 @@ static void test_inherited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_make),	  T(test_names),     T(test_no_cgroups), T(test_signals),
-		T(test_busy),	  T(test_deep),	     T(test_cannot_run), T(test_start),
-		T(test_required), T(test_inherited),
+		T(test_make),	 T(test_names),	   T(test_no_cgroups), T(test_without_stdin),
+		T(test_signals), T(test_busy),	   T(test_deep),       T(test_cannot_run),
+		T(test_start),	 T(test_required), T(test_inherited),
 	};
 
 	/* commands inherit what whoever has started this test ignores */
