@@ -126,6 +126,8 @@ static void test_formats(void **state)
 		{ "config1:0-7,32-35\n", 1, UINT64_C(0xf000000ff) },
 		{ "config2:0\n", 2, 1 },
 		{ "config3:4\n", 3, 16 }, /* a later kernel's */
+		{ "config9:4\n", 9, 16 },
+		{ "config0:4\n", 0, 0 },
 		{ "", 0, 0 },
 		{ "\n", 0, 0 },
 		{ "config\n", 0, 0 },
