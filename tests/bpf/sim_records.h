@@ -9,6 +9,7 @@
 
 #include <ibscope/record.h>
 
+#include "clock_attr.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"
 #include "twin_model.h"
@@ -20,11 +21,7 @@
 static const struct sampler_opts random_ops = {
 	.source = SAMPLER_SIM,
 	.event = "sim",
-	.attr = { .size = sizeof(random_ops.attr),
-		  .type = PERF_TYPE_SOFTWARE,
-		  .config = PERF_COUNT_SW_CPU_CLOCK,
-		  .sample_period = 200000,
-		  .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING },
+	.attr = CLOCK_ATTR(200000),
 	.cpus = &(const unsigned int){ 0 },
 	.n_cpus = 1,
 	.ibs.caps = ZEN4_CAPS,

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "clock_attr.h"
 #include "sampler/sampler.h"
 
 #define LONGEST_S 20
@@ -22,11 +23,7 @@
 static const struct sampler_opts clock_event = {
 	.source = SAMPLER_IBS,
 	.event = "cpu-clock",
-	.attr = { .size = sizeof(clock_event.attr),
-		  .type = PERF_TYPE_SOFTWARE,
-		  .config = PERF_COUNT_SW_CPU_CLOCK,
-		  .sample_period = 200000,
-		  .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING },
+	.attr = CLOCK_ATTR(200000),
 	.cpus = &(const unsigned int){ 0 },
 	.n_cpus = 1,
 	.ibs.caps = 0xbff,

@@ -22,6 +22,7 @@
 #include "../unit/open_files.h"
 #include "base/num.h"
 #include "bind_to.h"
+#include "clock_attr.h"
 #include "one_at_a_time.h"
 #include "perf/cpu_event.h"
 #include "perf/perf.h"
@@ -304,11 +305,7 @@ static void test_period_refused(void **state)
 static void test_period_of_software(void **state)
 {
 	static const unsigned int cpus[] = { 0, 1 };
-	const struct perf_event_attr clock = { .size = sizeof(clock),
-					       .type = PERF_TYPE_SOFTWARE,
-					       .config = PERF_COUNT_SW_CPU_CLOCK,
-					       .sample_period = 1000000,
-					       .read_format = hits.read_format };
+	const struct perf_event_attr clock = CLOCK_ATTR(1000000);
 	struct perf_events_total t;
 	int first;
 
@@ -906,11 +903,7 @@ static void test_pinned_software(void **state)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	const struct perf_event_attr clock = { .size = sizeof(clock),
-					       .type = PERF_TYPE_SOFTWARE,
-					       .config = PERF_COUNT_SW_CPU_CLOCK,
-					       .sample_period = 10000000,
-					       .read_format = hits.read_format };
+	const struct perf_event_attr clock = CLOCK_ATTR(10000000);
 	int prog = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "none", "GPL", insns, 2, NULL);
 	unsigned int missing;
 	__u32 before;

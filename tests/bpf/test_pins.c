@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "clock_attr.h"
 #include "made_pins.h"
 #include "perf/perf.h"
 #include "perf/sample_cost.h"
@@ -1064,12 +1065,7 @@ static void note_link(void *ctx, unsigned int cpu, __u32 link, __u32 rest)
 static __u64 open_links(struct pins *p)
 {
 	static const unsigned int cpus[] = { 0, 1 };
-	const struct perf_event_attr clock = { .size = sizeof(clock),
-					       .type = PERF_TYPE_SOFTWARE,
-					       .config = PERF_COUNT_SW_CPU_CLOCK,
-					       .sample_period = PERIOD,
-					       .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
-							      PERF_FORMAT_TOTAL_TIME_RUNNING };
+	const struct perf_event_attr clock = CLOCK_ATTR(PERIOD);
 	int prog = sample_cost_empty_program();
 	__u64 before;
 

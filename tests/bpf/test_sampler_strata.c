@@ -204,7 +204,7 @@ static void test_period(void **state)
 	assert_int_equal(strata->of[STRATUM_FULL].period, 2 * PERIOD);
 	assert_int_equal(strata->of[STRATUM_MISS].period, 2 * PERIOD);
 	assert_int_equal(strata->now, STRATUM_MISS);
-	/* each sample stands for twice as many ops, but for what is owed */
+	/* each sample counts for twice as many ops, but for what is owed */
 	assert_true(sampler->state->control.reach_ops > before);
 	await(5);
 	turn();

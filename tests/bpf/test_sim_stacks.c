@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "bind_to.h"
+#include "clock_attr.h"
 #include "lacking.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"
@@ -155,11 +156,7 @@ static void make_memory(void)
 static const struct sampler_opts with_stacks = {
 	.source = SAMPLER_SIM,
 	.event = "sim",
-	.attr = { .size = sizeof(with_stacks.attr),
-		  .type = PERF_TYPE_SOFTWARE,
-		  .config = PERF_COUNT_SW_CPU_CLOCK,
-		  .sample_period = PERIOD,
-		  .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING },
+	.attr = CLOCK_ATTR(PERIOD),
 	.cpus = &(const unsigned int){ 0 },
 	.n_cpus = 1,
 	.ibs.caps = 0xbff,

@@ -52,7 +52,7 @@ static void test_fetch(void **state)
 	assert_int_equal(file_fetch("0123abcf"), -ENOENT);
 }
 
-/* What is no build-id is asked of nobody. */
+/* What is not a build-id is asked of nobody. */
 static void test_bad_ids(void **state)
 {
 	static const char *const ids[] = { "", "0123ABCD", "../0123abcd", "0123abcd/",

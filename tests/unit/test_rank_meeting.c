@@ -305,7 +305,7 @@ static pid_t stranger(const struct mpi_rank *own, struct hello h, size_t n, bool
 	_exit(recv(fd, &c, 1, 0) > 0);
 }
 
-/* Who is no rank of the job is refused, and does not count. */
+/* Who is not a rank of the job is refused, and does not count. */
 static void test_strangers(void **unused)
 {
 	const struct mpi_rank own = rank(0, 2);

@@ -335,7 +335,7 @@ static void test_argument(void **state)
 	assert_int_equal(COMMAND(W("-i"), W("f"), W("main")), EXIT_DONE);
 	assert_string_equal(got.file, "f");
 	assert_string_equal(got.argument, "FUNCTION");
-	/* a file that is no recording may be a program with the name of a function */
+	/* a file that is not a recording may be a program with the name of a function */
 	put_file("/work", "text");
 	put_file("/old.data", "text");
 	assert_int_equal(COMMAND(W("work")), EXIT_DONE);

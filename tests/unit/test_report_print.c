@@ -786,7 +786,7 @@ static void test_values(void **state)
 	value_is(r, TABLE_TOTAL, 5000);
 	value_is(r, TABLE_LOADS, 7);
 	value_is(r, TABLE_STORES, 8);
-	value_is(r, TABLE_OFFSETS, NAN); /* rows are no lines */
+	value_is(r, TABLE_OFFSETS, NAN); /* rows are not lines */
 	value_is(r, TABLE_CPUS, 2);
 	value_is(r, TABLE_THREADS, 4);
 	value_is(&table.total, TABLE_CPUS, NAN);

@@ -179,7 +179,7 @@ static void test_strata(void **state)
 	assert_false(ledger().pmu_exact);
 }
 
-/* What hardware drops was tagged, but is no sample. */
+/* What hardware drops was tagged, but is not a sample. */
 static void test_dropped(void **state)
 {
 	struct ledger l;

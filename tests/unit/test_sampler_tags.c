@@ -223,7 +223,7 @@ static void test_not_weighed(void **state)
 	assert_int_equal(s.state->control.tag_ops, 100);
 }
 
-/* A tag stands for more with a longer period; what samples were given until then is accounted with the old weight. */
+/* A tag weighs more with a longer period; what samples were given until then is accounted with the old weight. */
 static void test_period(void **state)
 {
 	__u64 *weight;

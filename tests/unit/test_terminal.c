@@ -177,7 +177,7 @@ static void test_types(void **state)
 	/* nothing was opened: nothing is closed */
 	terminal_close();
 	modes_are_restored();
-	/* what is no terminal is refused later, for what it is */
+	/* what is not a terminal is refused later, for what it is */
 	use(none);
 	close(none);
 	assert_int_equal(terminal_check(&err), 0);
