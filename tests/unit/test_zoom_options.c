@@ -20,7 +20,7 @@
 	 IBS_BY_NODE)
 #define CPUS 8
 
-enum { WEB, BELOW, ROOT, ODD, NEAR, UNNAMED, NAMELESS, GROUPS };
+enum { WEB, BELOW, ROOT, ODD, NEAR, UNNAMED, NAMELESS, FAR, GROUPS };
 
 /* NULL: nobody knows the cgroup */
 static const struct {
@@ -33,6 +33,7 @@ static const struct {
 	[NEAR] = { "/ab", "db", "plain", "-" },
 	[UNNAMED] = { NULL, NULL, NULL, "x y" },
 	[NAMELESS] = { "", "", "", "z" },
+	[FAR] = { "/far", "db", "other", "far" },
 };
 
 static struct top t;
@@ -188,11 +189,16 @@ static void test_containers(void **state)
 	selects(WEB, L(CONTAINER) | L(POD), " --container shop/web-0/web");
 	selects(WEB, L(POD), " --container shop/web-0");
 	selects_more(NEAR, L(POD), "");
+	/* of a pod whose name nobody knows, the container alone is named */
+	selects(NEAR, L(CONTAINER), " --container db");
+	selects_more(NEAR, L(CONTAINER) | L(POD), " --container db");
+	selects_more(FAR, TABLE_LABELS, " --container db");
 	selects_more(ODD, L(CONTAINER), "");
 	/* unknown cgroups are in no container either, or in one */
 	selects_more(BELOW, L(CONTAINER), "");
 	selects_more(UNNAMED, L(CONTAINER), "");
 	show(WEB, NEAR);
+	selects(NEAR, L(CONTAINER) | L(POD), " --container db");
 	selects(BELOW, L(CONTAINER), " --container '!*'");
 	selects(ROOT, L(CONTAINER) | L(PID), " -p 207 --container '!*'");
 	selects_more(BELOW, L(POD), "");

@@ -95,6 +95,28 @@ static char *container_words(struct top *t, const struct group *g, unsigned int 
 	return out;
 }
 
+/* Whether another pod has a container of this name, too, and the option cannot say which: only the pod's uid is known. */
+static bool is_shared(struct top *t, const struct group *g, unsigned int labels)
+{
+	char *container = label_of(t, g, LABEL_CONTAINER), *pod = label_of(t, g, LABEL_POD);
+	const unsigned int both = 1U << LABEL_CONTAINER | 1U << LABEL_POD;
+	const bool by_name =
+		(labels & both) == both && container && *container && pod && !strchr(pod, '/');
+	bool shared = false;
+
+	for (size_t i = 0; by_name && !shared && i < t->shown.n_groups; i++) {
+		char *name = label_of(t, &t->shown.groups[i], LABEL_CONTAINER);
+		char *other = label_of(t, &t->shown.groups[i], LABEL_POD);
+
+		shared = name && other && !strcmp(name, container) && strcmp(other, pod) != 0;
+		free(name);
+		free(other);
+	}
+	free(container);
+	free(pod);
+	return shared;
+}
+
 /* A number that is a label of @g; -1: it is not a label of the row, or unknown. */
 static int number_of(struct top *t, const struct group *g, unsigned int labels, enum label l)
 {
@@ -170,7 +192,7 @@ void top_zoom_options(struct top *t, struct top_zoom *z)
 			any |= z->option[o] != NULL;
 		}
 		/* the cgroup, the container and the pod of a row are one thing */
-		z->selected = any && !(left & ~TABLE_LABELS);
+		z->selected = any && !(left & ~TABLE_LABELS) && !is_shared(t, g, z->labels);
 		return;
 	}
 }
