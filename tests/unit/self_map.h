@@ -35,7 +35,7 @@ static inline int self_build_id(struct dl_phdr_info *info, size_t size, void *ma
 	return 1; /* the first object is the program */
 }
 
-/* The map of this program with the function at @at, of no process yet; its path stays. Return: false if there is none. */
+/* The map of this program with the function at @at, of no process yet; its path is valid until the next call. Return: false if there is none. */
 static inline bool self_map_at(__u64 at, struct trace_mmap *map)
 {
 	FILE *f = fopen("/proc/self/maps", "r");

@@ -199,6 +199,12 @@ static bool stopped(pid_t pid)
 	return *status_of(pid, "State:\t") == 'T';
 }
 
+/* A signal that comes before the shell waits in read() would only be noted. */
+static bool sleeps(pid_t pid)
+{
+	return *status_of(pid, "State:\t") == 'S';
+}
+
 static bool is_pending(pid_t pid, int sig)
 {
 	return strtoull(status_of(pid, "ShdPnd:\t"), NULL, 16) >> (sig - 1) & 1;
@@ -299,7 +305,7 @@ static void reads(void)
 {
 	const pid_t pid = start("read x </dev/tty; [ $x = word ]", FOREGROUND);
 
-	UNTIL(lent());
+	UNTIL(lent() && !stopped(job->command));
 	say(master, "word\n");
 	ends_with(pid, 0);
 	CHECK(job->foreground == pid);
@@ -340,7 +346,7 @@ static void stop_lent(void)
 {
 	const pid_t pid = start("sh -c 'read x </dev/tty; [ $x = word ]'; exit $?", FOREGROUND);
 
-	UNTIL(lent());
+	UNTIL(lent() && !stopped(job->command));
 	say(master, "\032");
 	stops_with(pid, SIGTSTP);
 	CHECK(stopped(job->command));
@@ -375,7 +381,7 @@ static void background(void)
 	CHECK(!kill(-pid, SIGCONT));
 	stops_with(pid, SIGTTIN);
 	to_foreground(pid);
-	UNTIL(lent());
+	UNTIL(lent() && !stopped(job->command));
 	say(master, "word\n");
 	ends_with(pid, 0);
 
@@ -400,6 +406,7 @@ static void stopped_alone(void)
 	int status;
 
 	CHECK(letter() == 'u' && letter() == '\n');
+	UNTIL(sleeps(job->command));
 	kill(job->command, SIGSTOP);
 	UNTIL(stopped(job->command));
 	/* we handle the lower signal first: when this one has arrived, we know of the stop */
@@ -426,6 +433,7 @@ static void deadly(int sig, const char *script)
 	int status;
 
 	CHECK(letter() == 'u' && letter() == '\n');
+	UNTIL(sleeps(job->command));
 	kill(pid, sig);
 	CHECK(letter() == 'd');
 	status = next_status(pid);
@@ -454,6 +462,7 @@ static void handled(void)
 		run_job("trap 'echo q; exit 2' QUIT; echo u; read x", NULL);
 	}
 	CHECK(letter() == 'u' && letter() == '\n');
+	UNTIL(sleeps(job->command));
 	kill(job->command, SIGSTOP);
 	UNTIL(stopped(job->command));
 	kill(pid, SIGQUIT);
@@ -481,6 +490,7 @@ static void ignored(void)
 		run_job("trap 'echo h' HUP; trap 'echo w; exit 5' WINCH; echo u; read x", &s);
 	}
 	CHECK(letter() == 'u' && letter() == '\n');
+	UNTIL(sleeps(job->command));
 	kill(pid, SIGHUP);
 	kill(pid, SIGWINCH);
 	CHECK(letter() == 'w');
@@ -506,6 +516,7 @@ static void whole_group(void)
 			NULL);
 	}
 	CHECK(letter() == 'u' && letter() == '\n');
+	UNTIL(sleeps(job->command));
 	kill(pid, SIGTERM);
 	CHECK(letter() == 'c');
 	ends_with(pid, 9 << 8);

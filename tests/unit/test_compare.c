@@ -591,8 +591,6 @@ static void test_percentile_gone(void **state)
 	}
 }
 
-#define near(a, b) assert_true(fabs((a) - (double)(b)) < 1e-6 * (1 + fabs((double)(b))))
-
 /* What a side is in each second: ops of a cause with a latency, in a row, and ops without one. */
 static void add_second(struct compare *c, enum compare_side side, unsigned int second,
 		       double dram_latency, double l3_ops)

@@ -310,7 +310,7 @@ static void test_bss(void **state)
 	assert_string_equal(data_kind_name(place.kind), "anonymous");
 }
 
-/* A file of data that is none. */
+/* A mapped file that is not an ELF file. */
 static void test_file(void **state)
 {
 	char path[128];

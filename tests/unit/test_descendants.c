@@ -149,7 +149,7 @@ static void test_threads(void **state)
 	n_found = 0;
 	assert_int_equal(descendant_threads(root, tids + 2, 1, note, found, &err), 0);
 	assert_int_equal(n_found, 0);
-	/* it ends with the first refusal, of the children or of those behind them */
+	/* it stops when the callback refuses a thread, of a child or of a further descendant */
 	for (stop_at = 1; stop_at <= 5; stop_at++) {
 		n_found = 0;
 		assert_int_equal(descendant_threads(root, tids, 1, note, found, &err), -EINTR);

@@ -11,13 +11,9 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "diff/diff_private.h"
+#include "diff_result.h"
 #include "near.h"
-#include "tree.h"
 
-static struct diff d;
-static struct compare_result result;
-static struct err err;
 static char text[1 << 16];
 
 static const char *path_of(const char *name)
@@ -47,14 +43,6 @@ static int set_up(void **state)
 	*text = 0;
 	start();
 	return new_root(state);
-}
-
-static int tear_down(void **state)
-{
-	compare_result_free(&result);
-	result = (struct compare_result){};
-	compare_free(d.compare);
-	return remove_root(state);
 }
 
 #define EVENT "ibs_op/cnt_ctl=1/"
@@ -146,9 +134,7 @@ static void test_intervals(void **state)
 	near(result.side[COMPARE_A].seconds, 20);
 	assert_int_equal(result.side[COMPARE_A].blocks, 10);
 	assert_int_equal(result.n_rows, 2);
-	for (size_t i = 0; i < result.n_rows; i++)
-		if (!strcmp(result.row[i].name[0], "web"))
-			near(result.row[i].b, 150);
+	near(row("web")->b, 150);
 	assert_true(a->counts);
 	assert_string_equal(a->source, "ibs");
 	assert_string_equal(a->event, EVENT);

@@ -13,11 +13,10 @@
 #include <cmocka.h>
 
 #include "base/array.h"
-#include "diff/diff_private.h"
+#include "diff_result.h"
 #include "made_recording.h"
 #include "near.h"
 #include "strata_recording.h"
-#include "tree.h"
 
 #define PERIOD	1000
 #define N	200	      /* samples of a recording */
@@ -33,10 +32,7 @@ enum { WEB = 1, DB, JOBS }; /* threads and cgroups */
 
 static struct trace_info info;
 static struct trace_pmu pmu;
-static struct diff d;
-static struct compare_result result;
 static struct sampling_opts sampling;
-static struct err err;
 
 static const char *path_of(const char *name)
 {
@@ -60,14 +56,6 @@ static int set_up(void **state)
 	sampling = (struct sampling_opts){};
 	sampling.event[0].metric = IBS_METRIC_DC_MISS_LAT;
 	return new_root(state);
-}
-
-static int tear_down(void **state)
-{
-	compare_result_free(&result);
-	result = (struct compare_result){};
-	compare_free(d.compare);
-	return remove_root(state);
 }
 
 /* --- recordings --- */
@@ -188,15 +176,6 @@ static void term_is(const char *cause, enum compare_kind kind, double a, double 
 		return;
 	}
 	fail_msg("no cause %s", cause);
-}
-
-static const struct compare_where *row(const char *name)
-{
-	for (size_t i = 0; i < result.n_rows; i++)
-		if (result.row[i].name[0] && !strcmp(result.row[i].name[0], name))
-			return &result.row[i];
-	fail_msg("no row %s", name);
-	return NULL;
 }
 
 static void row_is(const char *name, double a, double b)

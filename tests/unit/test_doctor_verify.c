@@ -113,8 +113,7 @@ int session_start(struct session *s, struct err *e)
 
 void session_tick(struct session *s)
 {
-	(void)s;
-	called('t');
+	(void)s; /* as often as there is time */
 }
 
 void session_stop(struct session *s)
@@ -367,7 +366,7 @@ static void test_good(void **state)
 	is_unknown(VERIFY_L3_NEAR_CACHE, "too few samples of such misses");
 	is_unknown(VERIFY_L3_CXL, "too few samples of such misses");
 	/* counters begin before samples and end behind them */
-	assert_string_equal(calls, "eeeeeeeestpdddddddd");
+	assert_string_equal(calls, "eeeeeeeespdddddddd");
 }
 
 /* Whatever is wrong with tagged ops, all figures of them are unknown. */
@@ -441,7 +440,7 @@ static void test_l3(void **state)
 	is_unknown(VERIFY_L3, "the counter counted nothing");
 	is(VERIFY_L3_DRAM, 300, 6002 / 20.);
 	is_unknown(VERIFY_L3_REMOTE_DRAM, "made to have no events");
-	assert_string_equal(calls, "eeeeeeestpddddddd");
+	assert_string_equal(calls, "eeeeeeespddddddd");
 	snapshot_free(&given);
 	set_up(NULL);
 	no_l3 = "made to have no L3";
@@ -450,7 +449,7 @@ static void test_l3(void **state)
 		is_unknown(i, "made to have no L3");
 	is(VERIFY_RETIRED, 10000, 9990);
 	assert_true(agree);
-	assert_string_equal(calls, "estpd");
+	assert_string_equal(calls, "espd");
 	/* a hundred samples are enough */
 	snapshot_free(&given);
 	set_up(NULL);

@@ -52,7 +52,7 @@ static void test_fetch(void **state)
 	assert_int_equal(file_fetch("0123abcf"), -ENOENT);
 }
 
-/* What is not a build-id is asked of nobody. */
+/* Invalid build-ids are not sent to a server. */
 static void test_bad_ids(void **state)
 {
 	static const char *const ids[] = { "", "0123ABCD", "../0123abcd", "0123abcd/",

@@ -97,7 +97,7 @@ static void test_put(void **state)
 	has_styles(0, GRID_PLAIN, GRID_PLAIN, GRID_PLAIN, GRID_PLAIN, GRID_DIM);
 }
 
-/* What is outside of the grid is nowhere. */
+/* Text outside the grid is ignored. */
 static void test_outside(void **state)
 {
 	(void)state;
@@ -111,7 +111,7 @@ static void test_outside(void **state)
 	}
 }
 
-/* Nothing that a terminal would obey is in a cell. */
+/* Control characters are escaped. */
 static void test_escaped(void **state)
 {
 	(void)state;

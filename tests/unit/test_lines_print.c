@@ -742,6 +742,7 @@ static void test_accesses(void **state)
 	struct trace_event ev = { .kind = TRACE_SAMPLE_OP };
 	struct trace_sample *s = &ev.sample;
 	const struct line_access *a;
+	unsigned int n_physical = 0, n_with_task = 0;
 	const struct lines *l;
 
 	(void)state;
@@ -790,6 +791,7 @@ static void test_accesses(void **state)
 	for (size_t i = 0; i < l->n; i++) {
 		if (!l->line[i].physical)
 			continue;
+		n_physical++;
 		assert_int_equal(l->line[i].n_access, 2);
 		for (size_t k = 0; k < 2; k++) {
 			a = &l->line[i].access[k];
@@ -801,6 +803,7 @@ static void test_accesses(void **state)
 				assert_true(!a->ip && !a->tgid && !a->tid && !a->cpu);
 				continue;
 			}
+			n_with_task++;
 			assert_int_equal(a->has, LINE_HAS_TASK | LINE_HAS_CPU | LINE_HAS_IP);
 			assert_int_equal(a->ip, CODE(1));
 			assert_int_equal(a->tgid, PID);
@@ -817,6 +820,8 @@ static void test_accesses(void **state)
 			assert_true(fabs(a->squares - (16e10 + 25e10 + 9e10)) < 1e6);
 		}
 	}
+	assert_int_equal(n_physical, 1);
+	assert_int_equal(n_with_task, 1);
 }
 
 /* The top lines that others show: names of most samples, and how many more there are. */

@@ -172,9 +172,10 @@ static void be_nobody(void)
 {
 	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
 		_exit(OBSTACLES);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user has none */
 }
 
-/* Another user than this one, unless that is root, who can write to the directory of anybody. */
+/* A process of another user is an obstacle, unless that user is root, who can write to any directory. */
 static void test_user(void **state)
 {
 	int status;

@@ -526,7 +526,7 @@ static void test_mangled(void **state)
 	has_not("function 2");
 }
 
-/* A failed write is the error of the whole. */
+/* A failed write makes pprof_write() fail. */
 static void test_full(void **state)
 {
 	const int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);

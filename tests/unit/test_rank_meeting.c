@@ -64,6 +64,7 @@ static void exits(pid_t pid, int want)
 	int status;
 
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), want);
 }
 
@@ -269,9 +270,10 @@ struct hello {
 	char regions[RANK_REGIONS_MAX];
 };
 
-#define MAGIC 0x32534249
+#define MAGIC	0x32534249
+#define ALARM_S 60 /* ends a child that nobody answers */
 
-/* A socket at the name of root's rank_meeting_open(). */
+/* A socket for the address that rank_meeting_open() binds. */
 static int socket_of(const struct mpi_rank *r, struct sockaddr_un *a, socklen_t *len)
 {
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -292,6 +294,7 @@ static pid_t stranger(const struct mpi_rank *own, struct hello h, size_t n, bool
 
 	if (pid)
 		return pid;
+	alarm(ALARM_S);
 	fd = socket_of(own, &a, &len);
 	if (other_user && setuid(65534))
 		_exit(98);
@@ -301,7 +304,7 @@ static pid_t stranger(const struct mpi_rank *own, struct hello h, size_t n, bool
 		send(fd, &h, n, MSG_NOSIGNAL);
 	else
 		shutdown(fd, SHUT_WR);
-	/* closed without a word */
+	/* closed without a message */
 	_exit(recv(fd, &c, 1, 0) > 0);
 }
 
@@ -374,6 +377,7 @@ static void test_other_user(void **unused)
 	assert_int_equal(pipe(up), 0);
 	pid = fork();
 	if (!pid) {
+		alarm(ALARM_S);
 		fd = socket_of(&own, &a, &len);
 		if (setuid(65534) || bind(fd, (void *)&a, len) || listen(fd, 1))
 			_exit(98);
@@ -436,7 +440,7 @@ static void test_leave(void **unused)
 	close(sv[0]);
 	assert_int_equal(recv(sv[1], &status, sizeof(status), 0), sizeof(status));
 	assert_int_equal(status, 9);
-	/* it is there to be told */
+	/* it waits for the end of sampling */
 	assert_int_equal(recv(sv[1], &status, sizeof(status), MSG_DONTWAIT), -1);
 	assert_int_equal(send(sv[1], "", 1, MSG_NOSIGNAL), 1);
 	exits(pid, 0);

@@ -282,7 +282,7 @@ static void test_usage(void **state)
 			 EXIT_DONE);
 	assert_int_equal(got.sets, 5); /* without those of symbols */
 	wrong(COMMAND(W("--by"), W("pid"), W("f")), "unknown option '--by'");
-	/* an expression, and nothing is read */
+	/* it has no plan to explain */
 	wrong(COMMAND(W("--explain"), W("f")), "--explain: a recording has no plan");
 }
 
@@ -515,7 +515,7 @@ static void test_sum(void **state)
 	close_parts();
 }
 
-/* What differs is not of the sum. */
+/* Fields that differ are empty or "mixed" in the sum. */
 static void test_mixed(void **state)
 {
 	char *files[] = { W("f"), W("g") };

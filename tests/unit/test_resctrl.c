@@ -518,7 +518,7 @@ static void test_inside_named(void **state)
 	assert_int_equal(all, 4);
 }
 
-/* Figures of all readings in which the groups were the same, here up to the second look at the tasks after the first. */
+/* Figures of all readings in which the groups were the same. */
 static void test_sums(void **state)
 {
 	struct resctrl_figures f;
@@ -583,7 +583,7 @@ static void test_bounds(void **state)
 	resctrl_read(r, now, false);
 	total("a/", 5, 8e6 + 5e12 + 9.9e12);
 	resctrl_read(r, now + 1, true);
-	/* of the two readings within half a second one was made, and the next one has the bytes of both */
+	/* the second one came too early, and the third one, which has the bytes of both, is not plausible */
 	assert_int_equal(known(A), 2);
 	assert_float_equal(of(A, 0).of[RESCTRL_TOTAL].sum, 8e6 + 9.9e12, 1e3);
 }
@@ -613,7 +613,7 @@ static void test_figures_as_text(void **state)
 	assert_string_equal(text, "2.5 GB/s of memory traffic");
 }
 
-/* Tasks that end while they are read are nobody's; one that cannot be read may be anybody's. */
+/* Tasks that end while they are read belong to no container; one that cannot be read may belong to any. */
 static void test_tasks(void **state)
 {
 	(void)state;

@@ -173,7 +173,7 @@ static void test_weigh(void **state)
 	weight = &s.state->control.tag_ops;
 	*weight = 100;
 	sampler_tags_begin(&s);
-	run(999, 150, false); /* too few to tell */
+	run(999, 150, false); /* too few to compute a weight */
 	assert_int_equal(*weight, 100);
 	run(1, 150, false);
 	/* 1000 samples had 50 too little */
@@ -189,7 +189,7 @@ static void test_weigh(void **state)
 	s.tag_debt = 1e9;
 	run(1000, 150, false);
 	assert_int_equal(*weight, 300);
-	/* beside another user of the counters nothing can be told; what comes later is not mixed with that */
+	/* beside another user of the counters the weight stays; what comes later is not mixed with that */
 	s.tag_debt = 0;
 	run(2000, 700, true);
 	assert_int_equal(*weight, 300);

@@ -58,6 +58,7 @@ static void test_defaults(void **state)
 	(void)state;
 	memset(&o, 0xff, sizeof(o));
 	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_DFL);
 	sampling_init(&o);
 	signal(SIGUSR1, SIG_DFL);
 	/* those of the command */

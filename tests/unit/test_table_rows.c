@@ -12,11 +12,10 @@
 #include <cmocka.h>
 
 #include "base/screen.h"
+#include "near.h"
 #include "table/table.h"
 
 #include <ibscope/fetch.h>
-
-#define near(a, b) assert_true(fabs((a) - (double)(b)) < 1e-6)
 
 static struct table t;
 
@@ -152,7 +151,7 @@ static void test_fold(void **state)
 	assert_int_equal(t.n_rest, 3);
 }
 
-/* The answer is that of rows with few samples: they stay. */
+/* Rows of few samples stay if they have most of the miss cycles. */
 static void test_no_answer(void **state)
 {
 	(void)state;

@@ -27,9 +27,9 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 
-#define WIDTH	    20
-#define HEIGHT	    4
-#define PATIENCE_MS 30000 /* of a busy machine */
+#define WIDTH	   20
+#define HEIGHT	   4
+#define TIMEOUT_MS 30000 /* of a busy machine */
 
 const char *__lsan_default_suppressions(void);
 
@@ -77,7 +77,7 @@ static int set_up(void **state)
 	unsetenv("LINES");
 	unsetenv("COLUMNS");
 	use(tty.theirs);
-	alarm(PATIENCE_MS / 1000);
+	alarm(TIMEOUT_MS / 1000);
 	return 0;
 }
 
@@ -128,7 +128,7 @@ static void gets(const char *text)
 {
 	got[n_got] = 0;
 	while (!strstr(got, text))
-		if (!read_more(PATIENCE_MS))
+		if (!read_more(TIMEOUT_MS))
 			fail_msg("no '%s' in '%s'", text, got);
 }
 
@@ -375,7 +375,7 @@ static enum terminal_event read_key(unsigned int *key)
 static void type(const char *text)
 {
 	assert_int_equal(write(tty.ours, text, strlen(text)), strlen(text));
-	assert_true(is_readable(tty.theirs, PATIENCE_MS));
+	assert_true(is_readable(tty.theirs, TIMEOUT_MS));
 }
 
 /* Typing @text is one key. */
@@ -494,7 +494,7 @@ static void test_size(void **state)
 static int said; /* what it writes to standard error */
 static int ready[2];
 
-static void tell(char c)
+static void send_byte(char c)
 {
 	if (write(ready[1], &c, 1) != 1)
 		_exit(99);
@@ -504,7 +504,7 @@ static char listen_to_child(void)
 {
 	char c = 0;
 
-	assert_true(is_readable(ready[0], PATIENCE_MS));
+	assert_true(is_readable(ready[0], TIMEOUT_MS));
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	return c;
 }
@@ -616,7 +616,7 @@ static void stop(void)
 	_exit(5);
 }
 
-/* It stops with the program, and goes on with it. */
+/* It stops with the program, and continues with it. */
 static void test_stop(void **state)
 {
 	int status;
@@ -642,7 +642,7 @@ static void await_signal(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		signal(all[i], exit_with);
-	tell('r');
+	send_byte('r');
 	for (;;)
 		pause();
 }
@@ -672,10 +672,10 @@ static void count_interrupts(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	tell('r');
+	send_byte('r');
 	while (sigwaitinfo(&set, &info) == SIGINT) {
 		n++;
-		tell('i');
+		send_byte('i');
 	}
 	_exit(n);
 }
@@ -699,14 +699,14 @@ static void test_interrupt(void **state)
 static void tell_of_end(int sig)
 {
 	(void)sig;
-	tell('t');
+	send_byte('t');
 	_exit(0);
 }
 
 static void await_end(void)
 {
 	signal(SIGTERM, tell_of_end);
-	tell('r');
+	send_byte('r');
 	for (;;)
 		pause();
 }
