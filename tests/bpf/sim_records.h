@@ -63,9 +63,10 @@ static inline void sample_until(struct sampler *s, __u64 least, struct snapshot 
 
 		if (sampler_snapshot(s, snap, &err))
 			fail_msg("%s", err.text);
-		if (out[IBS_OUTCOME_AGGREGATED] + out[IBS_OUTCOME_FORWARDED] >= least ||
-		    time(NULL) > end)
+		if (out[IBS_OUTCOME_AGGREGATED] + out[IBS_OUTCOME_FORWARDED] >= least)
 			break;
+		if (time(NULL) > end)
+			fail_msg("fewer than %llu samples in %d s", least, LONGEST_S);
 		snapshot_free(snap);
 		usleep(10000);
 	}
@@ -74,7 +75,6 @@ static inline void sample_until(struct sampler *s, __u64 least, struct snapshot 
 	if (sampler_snapshot(s, snap, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(ledger_residual(&snap->ledger), 0);
-	assert_true(snap->ledger.seen >= least);
 }
 
 static inline struct got *records_of(const struct sampler_opts *opts, struct snapshot *snap)

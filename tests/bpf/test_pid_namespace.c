@@ -199,7 +199,8 @@ static void test_namespace(void **state)
 		pid = fork();
 		if (!pid)
 			check_all();
-		waitpid(pid, &status, 0);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			_exit(1);
 		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -281,7 +281,7 @@ static void test_raw_is_regs(void **state)
 {
 	static regs_t regs[512];
 	struct sampler *s = open_twin(&raw);
-	const unsigned int cpu = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	const unsigned int cpu = may_run_on(1);
 	struct got g = {};
 
 	(void)state;

@@ -210,8 +210,8 @@ static void test_lines(void **state)
 			assert_ptr_not_equal(now, last);
 			assert_int_equal(now->hand, 0);
 			if (turn)
-				assert_int_equal(last->hand, 10 * turn + n);
-			now->hand = 10 * (turn + 1) + n;
+				assert_int_equal(last->hand, 1000 * turn + n);
+			now->hand = 1000 * (turn + 1) + n;
 			assert_int_equal(s->state->cpu[n].lines, 2 * n + (turn & 1));
 		}
 		sampler_lines_next(s);

@@ -146,7 +146,8 @@ static void test_peek(void **state)
 	sideband_refresh(sb);
 	assert_in_range(sideband_peek(sb), before, clock_ns(CLOCK_MONOTONIC));
 	while (sideband_next(sb, &ev))
-		assert_int_not_equal(ev.comm.tgid, self);
+		if (ev.kind == TRACE_COMM)
+			assert_int_not_equal(ev.comm.tgid, self);
 	assert_int_equal(sideband_peek(sb), UINT64_MAX);
 	assert_int_equal(sideband_peek(NULL), UINT64_MAX);
 	assert_int_equal(sideband_untold(NULL), 0);
@@ -422,6 +423,21 @@ static void test_no_cpu(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+static bool can_watch(void)
+{
+	const unsigned int cpu = (unsigned int)sched_getcpu();
+	const struct sideband_opts o = { .cpus = &cpu, .n_cpus = 1, .choice = &choice };
+	const int ret = sideband_open(&o, &sb, &err);
+
+	sideband_close(sb);
+	sb = NULL;
+	if (ret == -EACCES || ret == -EPERM || ret == -ENOENT) {
+		printf("skipped: %s\n", err.text);
+		return false;
+	}
+	return true;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,5 +446,5 @@ int main(void)
 		T(test_room),	  T(test_lost),		T(test_untold), T(test_no_cpu),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return can_watch() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }

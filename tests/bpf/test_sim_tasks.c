@@ -69,15 +69,27 @@ static size_t find_code(__u64 ip)
 	return 0;
 }
 
+static volatile bool *begun; /* shared with the processes */
+
+/* A process that runs a loop. It has begun: what it does before is not sampled. */
 static pid_t start_in(void (*loop)(char *data), char *data)
 {
-	pid_t pid = fork();
+	const time_t end = time(NULL) + LONGEST_S;
+	pid_t pid;
 
+	*begun = false;
+	pid = fork();
 	assert_true(pid >= 0);
-	if (pid)
-		return pid;
+	while (pid) {
+		if (*begun)
+			return pid;
+		assert_true(time(NULL) <= end);
+		usleep(200);
+	}
+	setenv("CMOCKA_TEST_ABORT", "1", 1); /* it must not go on with the tests */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	bind_to(0);
+	*begun = true;
 	loop(data);
 	_exit(1);
 }
@@ -603,19 +615,21 @@ static void test_pages(void **state)
 static void test_foreign(void **state)
 {
 	static const unsigned int cpus[] = { 0, 1 };
-	char *data = map_data(4096);
-	struct got *g = calloc(1, sizeof(*g));
 	struct sampler_opts opts;
 	unsigned int foreign = 0;
 	struct err err = {};
 	struct sampler *s;
+	struct got *g;
 	__u32 tgid;
+	char *data;
 
 	(void)state;
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		print_message("skipped: needs two CPUs\n");
+	if (!may_run_on(0) || !may_run_on(1)) {
+		print_message("skipped: needs CPUs 0 and 1\n");
 		skip();
 	}
+	data = map_data(4096);
+	g = calloc(1, sizeof(*g));
 	assert_non_null(g);
 	tgid = start_in(lock_forever, data);
 	opts = records_of_tasks(&tgid, 1);
@@ -728,5 +742,8 @@ int main(void)
 
 	if (!can_run())
 		return 77;
+	begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (begun == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

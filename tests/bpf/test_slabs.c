@@ -225,9 +225,9 @@ static void test_place_again(void **state)
 	sampler_close(s);
 }
 
-/* --- what the list says --- */
+/* --- the list --- */
 
-/* A number that the kernel tells of a cache; -1: none. */
+/* A number of a cache in sysfs; -1: none. */
 static long in_sysfs(const char *cache, const char *file)
 {
 	char path[256];
@@ -277,7 +277,7 @@ static void test_list(void **state)
 		skip();
 	}
 	assert_true(known > 20);
-	assert_in_range(merged, 1, known - 1);
+	assert_true(merged < known); /* none, if the kernel was told not to */
 }
 
 /* --- objects of several caches --- */
@@ -294,8 +294,10 @@ static size_t add_tasks(__u64 *addr, pid_t *pid)
 		pid[i] = fork();
 		assert_true(pid[i] >= 0);
 		if (!pid[i]) {
-			const __u64 task = own_task();
+			__u64 task;
 
+			setenv("CMOCKA_TEST_ABORT", "1", 1); /* it must not go on with the tests */
+			task = own_task();
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (write(ends[1], &task, sizeof(task)) == sizeof(task))
 				pause();

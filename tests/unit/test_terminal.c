@@ -428,9 +428,15 @@ static void test_keys(void **state)
 /* Of the first button that it is pressed; nothing that a mouse does makes the program wait. */
 static void test_mouse(void **state)
 {
-	/* the first one is released, the third one is pressed and released, the wheel turns up and down */
-	static const char *const others[] = { "\033[<0;6;3m", "\033[<2;6;3M", "\033[<2;6;3m",
-					      "\033[<64;6;3M", "\033[<65;6;3M" };
+	/* the first one is released, the third one is pressed and released, the wheel turns in four directions, the mouse moves */
+	static const char *const others[] = { "\033[<0;6;3m",  "\033[<2;6;3M",	"\033[<2;6;3m",
+					      "\033[<64;6;3M", "\033[<65;6;3M", "\033[<66;6;3M",
+					      "\033[<67;6;3M", "\033[<35;6;3M" };
+	/* two clicks, and one that ends elsewhere, which came while the program was busy */
+	static const char *const bursts[] = {
+		"\033[<0;6;3M\033[<0;6;3m\033[<0;6;3M\033[<0;6;3m",
+		"\033[<0;6;3M\033[<0;9;3m",
+	};
 	unsigned int key;
 	int y = -1, x = -1;
 
@@ -445,6 +451,15 @@ static void test_mouse(void **state)
 		type(others[i]);
 		assert_int_equal(read_key(&key), TERMINAL_RESIZE);
 		assert_int_equal(read_key(&key), TERMINAL_NONE);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {
+		type(bursts[i]);
+		y = x = -1;
+		assert_int_equal(terminal_read(&key, &y, &x), TERMINAL_CLICK);
+		assert_int_equal(y, 2);
+		assert_int_equal(x, 5);
+		while (read_key(&key) != TERMINAL_NONE)
+			;
 	}
 }
 

@@ -42,7 +42,7 @@ enum obstacle obstacle_of(__u32 pid)
 	if (fd >= 0)
 		close(fd);
 	snprintf(path, sizeof(path), "/proc/%u", pid);
-	/* root can write to any directory */
+	/* root can write to any directory; a process that may not be dumped seems to belong to root, too */
 	if (!is && !stat(path, &st) && st.st_uid != geteuid() && st.st_uid)
 		is = OBSTACLE_USER;
 	return is;

@@ -219,6 +219,9 @@ void terminal_show(const struct grid *g)
 	refresh();
 }
 
+/* curses makes one event of what comes at once */
+#define CLICKS (BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)
+
 static const int specials[] = { KEY_UP,	  KEY_DOWN, KEY_LEFT,  KEY_RIGHT, KEY_PPAGE,	KEY_NPAGE,
 				KEY_HOME, KEY_END,  KEY_ENTER, 27,	  KEY_BACKSPACE };
 
@@ -233,11 +236,14 @@ enum terminal_event terminal_read(unsigned int *key, int *y, int *x)
 	if (kind == KEY_CODE_YES && c == KEY_RESIZE)
 		return TERMINAL_RESIZE;
 	if (kind == KEY_CODE_YES && c == KEY_MOUSE) {
-		if (getmouse(&m) != OK || !(m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED)))
-			return TERMINAL_RESIZE;
-		*y = m.y;
-		*x = m.x;
-		return TERMINAL_CLICK;
+		/* of several events that have come meanwhile, the newest first */
+		while (getmouse(&m) == OK)
+			if (m.bstate & CLICKS) {
+				*y = m.y;
+				*x = m.x;
+				return TERMINAL_CLICK;
+			}
+		return TERMINAL_RESIZE;
 	}
 	*key = c == '\r' ? '\n' : c;
 	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
