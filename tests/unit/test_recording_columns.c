@@ -385,6 +385,26 @@ static void test_list(void **unused)
 	}
 }
 
+/* Each stratum is an event of the recording, of the PMU of the block. */
+static void test_strata_ok(void **unused)
+{
+	static struct trace_pmu pmu[] = { { .op = true }, { .op = true }, {} };
+	const struct trace_info info = { .pmu = pmu, .n_pmus = 3 };
+
+	(void)unused;
+	out = (struct recording_columns){ .n = 2 };
+	out.v[RECORDING_COLUMN_STRATUM][2] = 9; /* no sample */
+	for (__u64 event = 0; event < 5; event++) {
+		out.v[RECORDING_COLUMN_STRATUM][1] = event;
+		assert_int_equal(recording_columns_strata_ok(&out, &info, true), event < 2);
+		assert_false(recording_columns_strata_ok(&out, &info, false));
+	}
+	out.v[RECORDING_COLUMN_STRATUM][0] = out.v[RECORDING_COLUMN_STRATUM][1] = 2;
+	assert_true(recording_columns_strata_ok(&out, &info, false));
+	out.v[RECORDING_COLUMN_STRATUM][0] = 3;
+	assert_false(recording_columns_strata_ok(&out, &info, false));
+}
+
 static void test_crc(void **unused)
 {
 	(void)unused;
@@ -400,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_twice),	   cmocka_unit_test(test_list),
 		cmocka_unit_test(test_transforms), cmocka_unit_test(test_map),
 		cmocka_unit_test(test_width),	   cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_strata_ok),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

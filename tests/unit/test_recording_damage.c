@@ -584,9 +584,47 @@ static void test_heads_within_heads(void **state)
 	free(copy);
 }
 
+/* A block with a sample of a stratum that the recording does not have is left out, whatever its checksum is. */
+static void test_stratum(void **state)
+{
+	const struct trace_pmu pmu = { .name = "ibs_op//", .op = true };
+	const struct trace_info info = {
+		.source = "sim", .simulated = true, .pmu = &pmu, .n_pmus = 1
+	};
+
+	(void)state;
+	for (__u8 stratum = 0; stratum < 3; stratum++) {
+		struct recording_opts opts = { .fd = memfd_create("strata", 0), .info = &info };
+		const struct ibs_record records[2] = { { .time = 1 }, { .time = 2 } };
+		const __u8 strata[2] = { 0, stratum };
+		struct ledger ledger = {};
+		struct recording *r;
+		unsigned int n = 0;
+		struct trace_event ev;
+		struct err err = {};
+		struct trace *t;
+		char path[64];
+
+		assert_int_equal(recording_create(&opts, &r, &err), 0);
+		recording_strata(r, strata);
+		assert_int_equal(recording_samples(r, records, NULL, 2, &err), 0);
+		assert_int_equal(recording_flush(r, &ledger, &err), 0);
+		recording_close(r);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", opts.fd);
+		assert_int_equal(trace_open(path, &t, &err), 0);
+		while (trace_next(t, &ev, &err) > 0)
+			n += ev.kind == TRACE_SAMPLE_OP;
+		assert_int_equal(n, stratum ? 0 : 2);
+		assert_int_equal(trace_end(t)->skipped_blocks, !!stratum);
+		trace_close(t);
+		close(opts.fd);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stratum),
 		cmocka_unit_test(test_truncated_everywhere),
 		cmocka_unit_test(test_bits_flipped),
 		cmocka_unit_test(test_torn),

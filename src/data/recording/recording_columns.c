@@ -296,3 +296,15 @@ const char *recording_columns_decode(struct recording_columns *c, unsigned int n
 	}
 	return at == bytes ? NULL : "there are bytes behind its last column";
 }
+
+bool recording_columns_strata_ok(const struct recording_columns *c, const struct trace_info *info,
+				 bool op)
+{
+	for (unsigned int i = 0; i < c->n; i++) {
+		const __u64 event = c->v[RECORDING_COLUMN_STRATUM][i];
+
+		if (event >= info->n_pmus || info->pmu[event].op != op)
+			return false;
+	}
+	return true;
+}

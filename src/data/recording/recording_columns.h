@@ -10,6 +10,7 @@
 #define IBSCOPE_RECORDING_COLUMNS_H
 
 #include "recording_format.h"
+#include "trace/trace.h"
 
 struct recording_columns {
 	__u32 present;	/* bit of each enum recording_column that is there */
@@ -44,5 +45,9 @@ size_t recording_columns_encode(const struct recording_columns *c, unsigned char
  */
 const char *recording_columns_decode(struct recording_columns *c, unsigned int n,
 				     const unsigned char *in, size_t bytes);
+
+/* Whether each sample's stratum is an event of the recording, of ibs_op or not (@op). The column is present. */
+bool recording_columns_strata_ok(const struct recording_columns *c, const struct trace_info *info,
+				 bool op);
 
 #endif

@@ -240,10 +240,13 @@ static const char *take_columns(struct reader *r, struct samples *s, const char 
 				__u64 offset)
 {
 	const __u32 raw = 1u << RECORDING_COLUMN_RAW_BYTES | 1u << RECORDING_COLUMN_RAW_CAPS;
+	const struct trace_info *info = &r->trace.info;
 
 	if (!wrong && (s->columns->present & raw) && (s->columns->present & raw) != raw)
 		wrong = "it lacks a column";
-	if (!wrong && s->pmu == r->trace.info.n_pmus)
+	if (!wrong && (s->pmu == info->n_pmus ||
+		       (s->columns->present & 1u << RECORDING_COLUMN_STRATUM &&
+			!recording_columns_strata_ok(s->columns, info, info->pmu[s->pmu].op))))
 		wrong = "the description of the recording has no event of these samples";
 	s->next = 0;
 	s->offset = offset;
