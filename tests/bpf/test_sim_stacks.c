@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 
 #include "base/clock.h"
 #include "bind_to.h"
+#include "child_process.h"
 #include "clock_attr.h"
 #include "lacking.h"
 #include "sampler/rings.h"
@@ -111,8 +111,7 @@ static pid_t start(void (*loop)(const struct wanted *))
 		assert_true(now_s() < late);
 		usleep(500);
 	}
-	setenv("CMOCKA_TEST_ABORT", "1", 1); /* it must not go on with the tests */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	child_begins();
 	bind_to(0);
 	/* the programs read only pages that are there */
 	for (const char *page = (char *)wanted; page < stack_end; page += PAGE)

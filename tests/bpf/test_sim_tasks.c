@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bind_to.h"
+#include "child_process.h"
 #include "sim_records.h"
 #include "twin_model.h"
 
@@ -86,8 +86,7 @@ static pid_t start_in(void (*loop)(char *data), char *data)
 		assert_true(time(NULL) <= end);
 		usleep(200);
 	}
-	setenv("CMOCKA_TEST_ABORT", "1", 1); /* it must not go on with the tests */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	child_begins();
 	bind_to(0);
 	*begun = true;
 	loop(data);
