@@ -300,14 +300,20 @@ static void test_own_group(void **state)
 	in_shell(own_group, true);
 }
 
+/* The command has the terminal, and exits with 0 when it has read a word. */
+static void gets_word(pid_t pid)
+{
+	UNTIL(lent() && !stopped(job->command));
+	say(master, "word\n");
+	ends_with(pid, 0);
+}
+
 /* A command that reads gets the terminal until it exits; the shell sees nothing of that. */
 static void reads(void)
 {
 	const pid_t pid = start("read x </dev/tty; [ $x = word ]", FOREGROUND);
 
-	UNTIL(lent() && !stopped(job->command));
-	say(master, "word\n");
-	ends_with(pid, 0);
+	gets_word(pid);
 	CHECK(job->foreground == pid);
 }
 
@@ -359,9 +365,7 @@ static void stop_lent(void)
 	CHECK(!kill(-pid, SIGCONT));
 	stops_with(pid, SIGTTIN);
 	to_foreground(pid);
-	UNTIL(lent() && !stopped(job->command));
-	say(master, "word\n");
-	ends_with(pid, 0);
+	gets_word(pid);
 	CHECK(job->foreground == pid);
 }
 
@@ -381,9 +385,7 @@ static void background(void)
 	CHECK(!kill(-pid, SIGCONT));
 	stops_with(pid, SIGTTIN);
 	to_foreground(pid);
-	UNTIL(lent() && !stopped(job->command));
-	say(master, "word\n");
-	ends_with(pid, 0);
+	gets_word(pid);
 
 	CHECK(!tcsetpgrp(tty, getpgrp()));
 	pid = start("stty -echo </dev/tty; exit 3", BACKGROUND);
