@@ -120,7 +120,7 @@ static void test_colors(void **state)
 	assert_int_equal(count("class=\"ink\""), 2);
 }
 
-/* One frame of one name, whatever the order of lines; the same name under another one is another frame. */
+/* Lines with the same callers are one frame, in any order; the same name with other callers is another frame. */
 static void test_names(void **state)
 {
 	(void)state;

@@ -38,7 +38,7 @@ static void test_fetch(void **state)
 
 	(void)state;
 	if (!dlopen("libdebuginfod.so.1", RTLD_LAZY)) {
-		puts("there is no libdebuginfod");
+		puts("libdebuginfod is not installed");
 		skip();
 	}
 	for (int again = 0; again < 2; again++) { /* then from the cache */
